@@ -1,0 +1,49 @@
+# Everything a newcomer or CI calls. Needs Python 3.11+, make and the package registry; what needs more says so.
+PYTHON ?= python3
+BIN = .venv/bin
+.DEFAULT_GOAL = help
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.venv/runtime: requirements/runtime.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; set PYTHON=") if sys.version_info < (3, 11) else None'
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/runtime.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/dev: requirements/dev.txt .venv/runtime
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+install: .venv/runtime ## create .venv with flux-resourceset and flux-resourceset-cli
+
+demo: install ## serve the demo fleet on 127.0.0.1:8080 until Ctrl-C
+	@$(BIN)/python demo.py
+
+test: .venv/dev ## run the tests
+	$(BIN)/pytest -q -n 2
+
+lint: .venv/dev ## style, types, import layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/dev ## put the code into shape
+	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/ruff format .
+
+generate: .venv/dev ## write openapi/openapi.yaml and the generated parts of the docs
+	$(BIN)/python docs/generate.py
+
+bench: .venv/dev ## measure, against named anchors
+	$(BIN)/python bench/poll.py
+
+lock: ## renew the pinned requirement files
+	$(BIN)/pip install --quiet uv
+	for name in runtime dev; do $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.txt; done
+
+.PHONY: help install demo test lint format generate bench lock

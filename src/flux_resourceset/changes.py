@@ -1,0 +1,128 @@
+"""What a transaction is: an entry of the change log with every document before and after."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from flux_resourceset.kinds import CLUSTERS
+
+Document = dict[str, Any]
+Operation = Literal["create", "update", "delete"]
+
+
+class Change(msgspec.Struct, frozen=True):
+    kind: str
+    id: str
+    operation: Operation
+    before: Document | None
+    after: Document | None
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One transaction. Revisions are 1, 2, 3, … without gaps, over the whole fleet."""
+
+    revision: int
+    time: str
+    actor: str
+    on_behalf_of: str | None
+    request_id: str | None
+    reason: str | None
+    forced: bool
+    changes: tuple[Change, ...]
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Who writes, and why."""
+
+    actor: str
+    on_behalf_of: str | None = None
+    request_id: str | None = None
+    reason: str | None = None
+
+
+class Stored(msgspec.Struct, frozen=True, gc=False):
+    """A document and the revision that last changed it."""
+
+    body: Document
+    revision: int
+
+
+class Tombstone(msgspec.Struct, frozen=True):
+    """The DNS name of a cluster that was decommissioned: Flux gets an empty list for it."""
+
+    dns: str
+    id: str
+    revision: int
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """Everything a store holds at one revision, but for the log."""
+
+    epoch: str
+    revision: int
+    documents: dict[str, dict[str, Stored]]
+    tombstones: tuple[Tombstone, ...]
+
+
+class Query(msgspec.Struct, frozen=True):
+    """Which entries of the log are wanted, newest first."""
+
+    kind: str | None = None
+    id: str | None = None
+    actor: str | None = None
+    since: str | None = None
+    until: str | None = None
+    before: int | None = None
+    limit: int = 100
+
+    def matches(self, entry: Entry) -> bool:
+        return (
+            (self.before is None or entry.revision < self.before)
+            and (self.actor is None or entry.actor == self.actor)
+            and (self.since is None or entry.time >= self.since)
+            and (self.until is None or entry.time <= self.until)
+            and any(
+                (self.kind is None or change.kind == self.kind) and (self.id is None or change.id == self.id)
+                for change in entry.changes
+            )
+        )
+
+
+def retirements(entry: Entry) -> Iterator[tuple[str, Tombstone | None]]:
+    """What an entry does to tombstones: a DNS name and its tombstone, or None when the name is alive again."""
+    for change in entry.changes:
+        if change.kind != CLUSTERS:
+            continue
+        if change.before is not None and change.after is None:
+            dns = change.before["cluster_dns"]
+            yield dns, Tombstone(dns, change.id, entry.revision)
+        elif change.after is not None:
+            yield change.after["cluster_dns"], None
+
+
+def timestamp(moment: datetime.datetime) -> str:
+    """UTC in a fixed width, so that text order is time order."""
+    return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def replayed(entries: Iterable[Entry]) -> tuple[dict[str, dict[str, Stored]], tuple[Tombstone, ...]]:
+    """The documents and tombstones that a whole log adds up to."""
+    documents: dict[str, dict[str, Stored]] = {}
+    tombstones: dict[str, Tombstone] = {}
+    for entry in entries:
+        for change in entry.changes:
+            of_kind = documents.setdefault(change.kind, {})
+            if change.after is None:
+                of_kind.pop(change.id, None)
+            else:
+                of_kind[change.id] = Stored(change.after, entry.revision)
+        for dns, tombstone in retirements(entry):
+            if tombstone is None:
+                tombstones.pop(dns, None)
+            else:
+                tombstones[dns] = tombstone
+    return documents, tuple(tombstones.values())

@@ -1,0 +1,200 @@
+"""A document against its kind: completion with defaults, and all violations at once."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import jsonschema_rs
+
+from flux_resourceset import formats
+from flux_resourceset.errors import Violation
+from flux_resourceset.kinds import CLUSTERS, Kind, Kinds, Schema
+
+Document = dict[str, Any]
+
+MAX_INTEGER = 2**53 - 1  # Flux reads numbers as float64; larger integers lose digits
+
+SECRET_ENDINGS = (
+    "password", "passwd", "passphrase", "apikey", "privatekey", "clientsecret", "secretkey", "accesskey", "credentials",
+)  # fmt: skip
+SECRET_WORDS = frozenset({"secret", "token", "authtoken", "accesstoken", "bearertoken"})
+
+
+def pointer(path: Iterable[str | int]) -> str:
+    """A JSON pointer (RFC 6901)."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
+
+
+# Completion
+
+
+def completed(kind: Kind, document: Document) -> Document:
+    """The document with every default filled in, in the order of the schema."""
+    result: Document = _completed(kind, kind.schema, document)
+    return result
+
+
+def _completed(kind: Kind, schema: Schema, value: Any) -> Any:
+    if isinstance(value, dict):
+        return _completed_object(kind, schema, value)
+    if isinstance(value, list) and isinstance(schema.get("items"), dict):
+        return [_completed(kind, schema["items"], item) for item in value]
+    return value
+
+
+def _completed_object(kind: Kind, schema: Schema, value: Document) -> Document:
+    properties = schema.get("properties", {})
+    others = schema.get("additionalProperties")
+    result: Document = {}
+    for name, sub in properties.items():
+        if name in value:
+            result[name] = _completed(kind, sub, value[name])
+        elif "default" in sub:
+            result[name] = copy.deepcopy(sub["default"])
+    for name, item in value.items():
+        if name not in properties:
+            result[name] = _completed(kind, others, item) if isinstance(others, dict) else item
+    if "if" in schema:
+        branch = schema.get("then" if kind.condition(schema["if"]).is_valid(result) else "else", {})
+        for name, sub in branch.get("properties", {}).items():
+            if name not in result and "default" in sub:
+                result[name] = copy.deepcopy(sub["default"])
+    return result
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """JSON Merge Patch (RFC 7396): null removes, objects merge, everything else replaces."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = merge_patch(result.get(name), value)
+    return result
+
+
+# Violations
+
+
+def violations(kinds: Kinds, kind: Kind, document: Any) -> list[Violation]:
+    """Everything that is wrong with a completed document, looked at alone."""
+    if not isinstance(document, dict):
+        return [Violation("", "must be a JSON object")]
+    found = [violation for error in kind.validator.iter_errors(document) for violation in _explained(error)]
+    found += _unsafe(document, ())
+    if kind.name == CLUSTERS:
+        found += _cluster_violations(kinds, document)
+    return list(dict.fromkeys(found))
+
+
+def _unsafe(value: Any, path: tuple[str | int, ...]) -> Iterator[Violation]:
+    """What JSON allows but neither YAML templates nor Flux survive."""
+    if isinstance(value, str):
+        if not value.isprintable() and any(ch < " " or "\x7f" <= ch <= "\x9f" for ch in value):
+            yield Violation(pointer(path), "must not hold control characters (U+0000-001F, U+007F-009F)")
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _unsafe(name, (*path, name))
+            yield from _unsafe(item, (*path, name))
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from _unsafe(item, (*path, position))
+    elif isinstance(value, int) and abs(value) > MAX_INTEGER:
+        yield Violation(pointer(path), "must be within ±(2^53-1); send larger numbers as strings")
+
+
+def _cluster_violations(kinds: Kinds, cluster: Document) -> Iterator[Violation]:
+    assigned: dict[str, str] = {}
+    for name, kind in kinds.by_field.items():
+        seen: set[str] = set()
+        for position, reference in enumerate(_objects(cluster.get(name))):
+            id = reference.get("id")
+            if not isinstance(id, str):
+                continue
+            at = pointer((name, position, "id"))
+            if id in seen:
+                yield Violation(at, f"{id!r} is listed twice; list each {kind.singular} once")
+            elif kind.patches and assigned.setdefault(id, name) != name:
+                yield Violation(at, f"{id!r} is listed in /{assigned[id]} too, and patches could not tell them apart")
+            seen.add(id)
+    patches = cluster.get("patches")
+    for id, values in patches.items() if isinstance(patches, dict) else ():
+        if id not in assigned:
+            where = " or ".join(f"/{kind.cluster_field}" for kind in kinds.patched)
+            yield Violation(pointer(("patches", id)), f"patches something that is not in {where}; assign it first")
+        for key in values if isinstance(values, dict) else ():
+            if looks_secret(key) and key not in kinds.secret_keys_allowed:
+                yield Violation(
+                    pointer(("patches", id, key)),
+                    "looks like a secret, and patches are readable; use a Kubernetes Secret, "
+                    "or allow the key by name in ALLOW_SECRET_LIKE_KEYS",
+                )
+
+
+def _objects(value: Any) -> list[Document]:
+    return [item if isinstance(item, dict) else {} for item in value] if isinstance(value, list) else []
+
+
+def looks_secret(key: str) -> bool:
+    last = key.rpartition(".")[2].lower().replace("-", "").replace("_", "")
+    return last in SECRET_WORDS or last.endswith(SECRET_ENDINGS)
+
+
+# Schema errors in our own words
+
+_TYPES = {
+    "string": "a string", "integer": "an integer", "number": "a number", "boolean": "true or false",
+    "object": "an object", "array": "an array", "null": "null",
+}  # fmt: skip
+
+
+def _explained(error: jsonschema_rs.ValidationError) -> Iterator[Violation]:
+    path = list(error.instance_path)
+    kind: Any = error.kind
+    match kind.name:
+        case "required":
+            yield Violation(pointer([*path, kind.property]), "is required")
+        case "additionalProperties" | "unevaluatedProperties":
+            for name in kind.unexpected:
+                yield Violation(pointer([*path, name]), "is not a known field")
+        case "propertyNames":
+            inner = kind.error
+            for violation in _explained(inner):
+                yield Violation(pointer([*path, str(inner.instance)]), violation.message)
+        case name:
+            yield Violation(pointer(path), _message(name, kind, error))
+
+
+def _message(name: str, kind: Any, error: jsonschema_rs.ValidationError) -> str:
+    match name:
+        case "type":
+            return "must be " + " or ".join(_TYPES[name] for name in kind.types)
+        case "enum":
+            return "must be one of " + ", ".join(_shown(option) for option in kind.options)
+        case "const":
+            return f"must be {_shown(kind.expected_value)}"
+        case "format" if kind.format in formats.FORMATS:
+            return formats.FORMATS[kind.format].message
+        case "pattern":
+            return f"must match {kind.pattern}"
+        case "minLength":
+            return "must not be empty" if kind.limit == 1 else f"must have at least {kind.limit} characters"
+        case "maxLength":
+            return f"must have at most {kind.limit} characters"
+        case "minimum":
+            return f"must be at least {_shown(kind.limit)}"
+        case "maximum":
+            return f"must be at most {_shown(kind.limit)}"
+        case "uniqueItems":
+            return "must not hold the same value twice"
+        case "not" if isinstance(kind.schema, Mapping) and "description" in kind.schema:
+            return str(kind.schema["description"])
+    return "breaks its schema: " + error.message
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) and value else repr(value)

@@ -1,0 +1,145 @@
+"""Every refusal, with its stable code and its HTTP status.
+
+Error
+├── StartupError              the program cannot start: one line on stderr, exit code 2
+└── Refusal                   an answer to a request, as application/problem+json
+    ├── BadRequest            400 bad-request
+    │   ├── MalformedBody     400 malformed-body
+    │   └── BadQuery          400 bad-query
+    ├── Unauthorized          401 unauthorized
+    ├── Forbidden             403 forbidden
+    ├── NotFound              404 not-found
+    ├── MethodNotAllowed      405 method-not-allowed
+    ├── Conflict              409 conflict
+    │   ├── AlreadyExists     409 already-exists
+    │   └── InUse             409 in-use
+    ├── PreconditionFailed    412 precondition-failed
+    ├── BodyTooLarge          413 body-too-large
+    ├── UnsupportedMediaType  415 unsupported-media-type
+    ├── Invalid               422 invalid-document
+    │   ├── BadFilter         422 bad-filter
+    │   └── AnswerTooLarge    422 answer-too-large
+    ├── Internal              500 internal-error
+    └── Unavailable           503 unavailable
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+
+class Violation(NamedTuple):
+    """What is wrong with a document, and where."""
+
+    pointer: str
+    message: str
+
+
+class Error(Exception):
+    """The root of everything this program raises on purpose."""
+
+
+class StartupError(Error):
+    pass
+
+
+class Refusal(Error):
+    status: ClassVar[int]
+    code: ClassVar[str]
+    title: ClassVar[str]
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        violations: Iterable[Violation] = (),
+        headers: Mapping[str, str] | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.violations = tuple(violations)
+        self.headers = dict(headers or {})
+        self.extra = dict(extra or {})
+
+
+class BadRequest(Refusal):
+    status, code, title = 400, "bad-request", "The request cannot be understood"
+
+
+class MalformedBody(BadRequest):
+    code, title = "malformed-body", "The body is not acceptable JSON"
+
+
+class BadQuery(BadRequest):
+    code, title = "bad-query", "A query parameter is wrong"
+
+
+class Unauthorized(Refusal):
+    status, code, title = 401, "unauthorized", "A valid token is needed"
+
+
+class Forbidden(Refusal):
+    status, code, title = 403, "forbidden", "The token does not have this right"
+
+
+class NotFound(Refusal):
+    status, code, title = 404, "not-found", "There is no such thing"
+
+
+class MethodNotAllowed(Refusal):
+    status, code, title = 405, "method-not-allowed", "This path does not take that method"
+
+
+class Conflict(Refusal):
+    status, code, title = 409, "conflict", "The request conflicts with what is stored"
+
+
+class AlreadyExists(Conflict):
+    code, title = "already-exists", "It exists already"
+
+
+class InUse(Conflict):
+    code, title = "in-use", "Something else needs it"
+
+
+class PreconditionFailed(Refusal):
+    status, code, title = 412, "precondition-failed", "The document is not the one you expected"
+
+
+class BodyTooLarge(Refusal):
+    status, code, title = 413, "body-too-large", "The body is too large"
+
+
+class UnsupportedMediaType(Refusal):
+    status, code, title = 415, "unsupported-media-type", "The body must be JSON"
+
+
+class Invalid(Refusal):
+    status, code, title = 422, "invalid-document", "The document breaks its rules"
+
+    @classmethod
+    def document(cls, subject: str, violations: Iterable[Violation]) -> Invalid:
+        found = tuple(violations)
+        shown = "; ".join(f"{v.pointer or 'document'} {v.message}" for v in found[:3])
+        more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
+        return cls(f"{subject}: {shown}{more}", violations=found)
+
+
+class BadFilter(Invalid):
+    code, title = "bad-filter", "A filter has a value that nothing can have"
+
+
+class AnswerTooLarge(Invalid):
+    code, title = "answer-too-large", "Flux would refuse or cut the answer"
+
+
+class Internal(Refusal):
+    status, code, title = 500, "internal-error", "The server failed"
+
+
+class Unavailable(Refusal):
+    """Doubt about the data: Flux keeps what it has when it sees this."""
+
+    status, code, title = 503, "unavailable", "The data cannot be vouched for right now"

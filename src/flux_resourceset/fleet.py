@@ -1,0 +1,223 @@
+"""The read model: every document, its indexes, and the encoded answers that Flux gets.
+
+Fed by snapshots and the change log only, so the writer, a second process and a replica hold the same thing.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from flux_resourceset import changes, documents, errors, merge
+from flux_resourceset.changes import Document, Stored
+from flux_resourceset.kinds import CLUSTERS, Kind, Kinds
+
+MAX_BODY_BYTES = 900 * 1024  # Flux Operator refuses a body that is longer; we stay below it
+MAX_INPUTS = 10_000  # the largest spec.filter.limit; Flux cuts the rest in silence, and deletes it
+
+_encode = msgspec.json.Encoder().encode
+_EMPTY = b'{"inputs":[]}'
+
+
+def encoded(inputs: list[merge.Input]) -> bytes:
+    """The answer's body; never holds a null."""
+    body = _encode({"inputs": inputs})
+    if b"null" in body:  # rare, or just a word in a string
+        body = _encode({"inputs": merge.without_nulls(inputs)})
+    return body
+
+
+def compressed(body: bytes) -> bytes:
+    # level 1: the bodies repeat themselves so much that more effort gains little; mtime 0 keeps equal bytes equal
+    return gzip.compress(body, compresslevel=1, mtime=0)
+
+
+def exceeds(body: bytes, inputs: int) -> bool:
+    return len(body) >= MAX_BODY_BYTES or inputs > MAX_INPUTS
+
+
+class Fleet:
+    def __init__(self, kinds: Kinds) -> None:
+        self.kinds = kinds
+        self._defaults = {kind.name: [name for name, schema in kind.properties.items() if "default" in schema] for kind in kinds}
+        self._clear()
+
+    def _clear(self) -> None:
+        self.epoch = ""
+        self.revision = 0
+        self.documents: dict[str, dict[str, Stored]] = {kind.name: {} for kind in self.kinds}
+        self.tombstones: dict[str, changes.Tombstone] = {}
+        self.cluster_ids: dict[str, str] = {}  # by DNS name
+        self.users: dict[tuple[str, str], set[str]] = {}  # (kind, id) → the clusters that refer to it
+        self.answers: dict[bytes, bytes] = {}  # b"<dns>/<endpoint>" → body
+        self.unknown: list[str] = []
+        self.packed: dict[bytes, bytes] = {}  # the same, gzipped
+
+    # Feeding
+
+    def load(self, snapshot: changes.Snapshot) -> None:
+        """Start anew from a snapshot. Grows with documents."""
+        self._clear()
+        self.epoch, self.revision = snapshot.epoch, snapshot.revision
+        # documents of a kind that is not configured any more stay in the store and are not served
+        self.unknown = sorted(kind for kind in snapshot.documents if kind not in self.documents)
+        for kind, stored_documents in snapshot.documents.items():
+            if kind in self.documents:
+                self.documents[kind] = {id: self._current(kind, stored) for id, stored in stored_documents.items()}
+        for id, cluster in self.documents[CLUSTERS].items():
+            self._index(id, None, cluster.body)
+        self.tombstones = {tombstone.dns: tombstone for tombstone in snapshot.tombstones}
+
+    def apply(self, entries: Iterable[changes.Entry]) -> None:
+        """Follow the log. Grows with the changes and the clusters they touch."""
+        for entry in entries:
+            if entry.revision <= self.revision:
+                continue
+            if entry.revision != self.revision + 1:
+                raise errors.Unavailable(
+                    f"the change log jumps from revision {self.revision} to {entry.revision}; "
+                    "restore the store from a backup or an export"
+                )
+            for change in entry.changes:
+                self._apply(change, entry.revision)
+            for dns, tombstone in changes.retirements(entry):
+                if tombstone is None:
+                    self.tombstones.pop(dns, None)
+                else:
+                    self.tombstones[dns] = tombstone
+            self.revision = entry.revision
+
+    def _apply(self, change: changes.Change, revision: int) -> None:
+        of_kind = self.documents.get(change.kind)
+        if of_kind is None:
+            return
+        before = of_kind.get(change.id)
+        if change.after is None:
+            of_kind.pop(change.id, None)
+        else:
+            of_kind[change.id] = self._current(change.kind, Stored(change.after, revision))
+        if change.kind == CLUSTERS:
+            after = of_kind.get(change.id)
+            self._index(change.id, before.body if before else None, after.body if after else None)
+        else:
+            kind = self.kinds.by_name[change.kind]
+            for id in self.users.get((change.kind, change.id), ()):
+                self._drop(self.documents[CLUSTERS][id].body["cluster_dns"], kind)
+
+    def _current(self, kind: str, stored: Stored) -> Stored:
+        """A document stored before its kind gained a field, or before a kind came that clusters refer to."""
+        if all(name in stored.body for name in self._defaults[kind]):
+            return stored
+        return Stored(documents.completed(self.kinds.by_name[kind], stored.body), stored.revision)
+
+    def _index(self, id: str, before: Document | None, after: Document | None) -> None:
+        for kind in self.kinds.referenced:
+            old = _references(kind, before)
+            new = _references(kind, after)
+            for gone in old - new:
+                self.users[kind.name, gone].discard(id)
+            for added in new - old:
+                self.users.setdefault((kind.name, added), set()).add(id)
+        if before is not None:
+            self.cluster_ids.pop(before["cluster_dns"], None)
+        if after is not None:
+            self.cluster_ids[after["cluster_dns"]] = id
+        for dns in {document["cluster_dns"] for document in (before, after) if document is not None}:
+            for kind in self.kinds.referenced:
+                self._drop(dns, kind)
+
+    def _drop(self, dns: str, kind: Kind) -> None:
+        key = f"{dns}/{kind.endpoint}".encode()
+        self.answers.pop(key, None)
+        self.packed.pop(key, None)
+
+    # Asking
+
+    def get(self, kind: str, id: str) -> Stored | None:
+        return self.documents[kind].get(id)
+
+    def bodies(self, kind: str) -> Mapping[str, Document]:
+        return _Bodies(self.documents[kind])
+
+    def answer(self, key: bytes, packed: bool = False) -> bytes:
+        """The body for b"<dns>/<endpoint>": prepared when first asked for, kept until something it was made from changes."""
+        prepared = self.packed if packed else self.answers
+        body = prepared.get(key)
+        if body is None:
+            body = self._prepare(key)
+            if packed:
+                body = compressed(body)
+            prepared[key] = body
+        return body
+
+    def _prepare(self, key: bytes) -> bytes:
+        dns, _, endpoint = key.decode().rpartition("/")
+        kind = self.kinds.by_endpoint.get(endpoint)
+        id = self.cluster_ids.get(dns)
+        if kind is None or (id is None and dns not in self.tombstones):
+            raise errors.NotFound(
+                f"no cluster has the DNS name {dns!r}; paths take the exact cluster_dns"
+                if kind
+                else f"there is no view {endpoint!r}; there are {', '.join(self.kinds.by_endpoint)}"
+            )
+        if id is None:
+            return _EMPTY  # decommissioned: Flux is to collect everything
+        cluster = self.documents[CLUSTERS][id].body
+        definitions = self.bodies(kind.name)
+        inputs = merge.inputs(kind, cluster, definitions)
+        body = encoded(inputs)
+        if exceeds(body, len(inputs)):
+            raise errors.Unavailable(
+                f"the answer has {len(inputs)} inputs and {len(body)} bytes; Flux takes up to {MAX_INPUTS} inputs "
+                f"and less than {MAX_BODY_BYTES} bytes, so unassign something"
+            )
+        return body
+
+    def dangling(self) -> list[tuple[str, str, str]]:
+        """(cluster, kind, id) of every reference whose definition is missing; Flux is not told of them."""
+        return [
+            (cluster, kind, id)
+            for (kind, id), clusters in self.users.items()
+            if id not in self.documents[kind]
+            for cluster in sorted(clusters)
+        ]
+
+    def list_answer(self, matches: Callable[[Document], bool], filters: Iterable[str]) -> bytes:
+        """The fleet list for provisioners, by id. Grows with clusters."""
+        clusters = self.documents[CLUSTERS]
+        inputs = [merge.fleet_input(clusters[id].body) for id in sorted(clusters) if matches(clusters[id].body)]
+        body = encoded(inputs)
+        if exceeds(body, len(inputs)):
+            raise errors.AnswerTooLarge(
+                f"{len(inputs)} clusters make {len(body)} bytes; Flux takes up to {MAX_INPUTS} inputs and less than "
+                f"{MAX_BODY_BYTES} bytes, so narrow the list with {' or '.join(filters)}"
+            )
+        return body
+
+
+class _Bodies(Mapping[str, Document]):
+    """The bodies of stored documents, without copying."""
+
+    __slots__ = ("_stored",)
+
+    def __init__(self, stored: Mapping[str, Stored]) -> None:
+        self._stored = stored
+
+    def __getitem__(self, id: str) -> Document:
+        return self._stored[id].body
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._stored
+
+    def __iter__(self) -> Any:
+        return iter(self._stored)
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+
+def _references(kind: Kind, cluster: Document | None) -> set[str]:
+    return set() if cluster is None else {ref["id"] for ref in cluster.get(kind.cluster_field or "", ())}

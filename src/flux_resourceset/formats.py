@@ -1,0 +1,84 @@
+"""The string formats that kind files may name: syntax of Kubernetes, Helm and Flux."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_HELM_PATH = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
+_SOURCE_URL = re.compile(r"(oci|https?)://[^\s/]\S*")
+
+# Flux Operator and Flux act on their own keys; a user's value under them could switch off or delete what is applied.
+RESERVED_KEY = "kubernetes.io/metadata.name"
+RESERVED_PREFIXES = ("fluxcd.controlplane.io", "toolkit.fluxcd.io", "fluxcd.io")
+
+
+def is_dns_label(text: str) -> bool:
+    return _DNS_LABEL.fullmatch(text) is not None
+
+
+def is_dns_name(text: str) -> bool:
+    return len(text) <= 253 and all(map(is_dns_label, text.split(".")))
+
+
+def is_label_key(text: str) -> bool:
+    prefix, slash, name = text.rpartition("/")
+    return _LABEL_NAME.fullmatch(name) is not None and (not slash or is_dns_name(prefix))
+
+
+def is_free_label_key(text: str) -> bool:
+    prefix = text.partition("/")[0] if "/" in text else ""
+    reserved = any(prefix == p or prefix.endswith("." + p) for p in RESERVED_PREFIXES)
+    return is_label_key(text) and text != RESERVED_KEY and not reserved
+
+
+def is_label_value(text: str) -> bool:
+    return not text or _LABEL_NAME.fullmatch(text) is not None
+
+
+def is_helm_path(text: str) -> bool:
+    return len(text) <= 253 and _HELM_PATH.fullmatch(text) is not None  # 253: a ConfigMap key ends there
+
+
+def is_path_segment(text: str) -> bool:
+    return bool(text) and text not in (".", "..") and "/" not in text and "%" not in text
+
+
+def is_source_url(text: str) -> bool:
+    return _SOURCE_URL.fullmatch(text) is not None
+
+
+class Format(NamedTuple):
+    check: Callable[[str], bool]
+    message: str
+
+
+FORMATS: dict[str, Format] = {
+    "dns-label": Format(
+        is_dns_label,
+        "must be a DNS-1123 label: lower-case letters, digits and '-', at most 63, with a letter or digit at both ends",
+    ),
+    "dns-name": Format(is_dns_name, "must be a lower-case RFC 1123 DNS name: labels of letters, digits and '-', joined by dots"),
+    "label-key": Format(
+        is_label_key,
+        "must be a Kubernetes label key: an optional DNS prefix and '/', then at most 63 of [A-Za-z0-9_.-]",
+    ),
+    "free-label-key": Format(
+        is_free_label_key,
+        "must be a Kubernetes label key that is not reserved: not kubernetes.io/metadata.name, "
+        "nothing under fluxcd.io, toolkit.fluxcd.io or fluxcd.controlplane.io",
+    ),
+    "label-value": Format(
+        is_label_value,
+        "must be a Kubernetes label value: at most 63 of [A-Za-z0-9_.-] with a letter or digit at both ends, or empty",
+    ),
+    "helm-path": Format(
+        is_helm_path,
+        "must be a dotted Helm value path of [A-Za-z0-9_-] segments, at most 253 characters; lists and escapes cannot be set",
+    ),
+    "path-segment": Format(is_path_segment, "must be an object name of RBAC: not empty, without '/' and '%'"),
+    "source-url": Format(is_source_url, "must be a URL that starts with oci://, https:// or http://"),
+}

@@ -1,0 +1,182 @@
+"""The ASGI application: the gate that every request passes, and the table of routes that the kinds make."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from flux_resourceset import errors
+from flux_resourceset.http import auth, crud, flux, metrics, poll, problems
+from flux_resourceset.kinds import CLUSTERS, Kinds
+from flux_resourceset.ledger import Ledger
+from flux_resourceset.tokens import Tokens
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+_USABLE_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
+
+
+class Resource:
+    """One path with its methods."""
+
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        self._handlers = {**handlers, "HEAD": handlers["GET"]} if "GET" in handlers else dict(handlers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        handler = self._handlers.get(scope["method"])
+        if handler is None:
+            allowed = ", ".join(sorted(self._handlers))
+            raise errors.MethodNotAllowed(
+                f"{scope['method']} is not possible here; there is {allowed}", headers={"Allow": allowed}
+            )
+        response = await handler(Request(scope, receive))
+        await response(scope, receive, send)
+
+
+def routes(kinds: Kinds, ledger: Ledger, measures: metrics.Metrics, document: Callable[[], bytes], writable: bool) -> list[Route]:
+    """Every path that is served; openapi.py describes the same."""
+    service = _Service(ledger, measures, document)
+    polled = flux.FluxRoutes(ledger)
+    table: dict[str, Mapping[str, Handler]] = {
+        "/health": {"GET": service.health},
+        "/ready": {"GET": service.ready},
+        "/openapi.yaml": {"GET": service.openapi},
+        "/metrics": {"GET": service.metrics},
+        "/api/v2/flux/clusters": {"GET": polled.clusters},
+    }
+    for kind in kinds.referenced:
+        table[poll.PREFIX + "{cluster_dns}/" + kind.endpoint] = {"GET": polled.view(kind.endpoint)}
+    if writable:
+        table |= _crud_routes(kinds, crud.CrudRoutes(ledger))
+    return [Route(path, Resource(handlers)) for path, handlers in table.items()]
+
+
+def _crud_routes(kinds: Kinds, operators: crud.CrudRoutes) -> dict[str, Mapping[str, Handler]]:
+    table: dict[str, Mapping[str, Handler]] = {
+        "/changes": {"GET": operators.changes},
+        "/changes/{revision}": {"GET": operators.change},
+    }
+    for kind in kinds:
+        every: dict[str, dict[str, Callable[..., Handler]]] = {
+            "resource": {"get": operators.list, "post": operators.create},
+            "instance": {
+                "get": operators.get, "put": operators.replace, "patch": operators.merge, "delete": operators.delete,
+            },
+        }  # fmt: skip
+        for level, path in (("resource", f"/{kind.name}"), ("instance", f"/{kind.name}/{{id}}")):
+            table[path] = {m.upper(): make(kind) for m, make in every[level].items() if m in kind.methods[level]}
+    for field, kind in kinds.by_field.items():
+        table[f"/{CLUSTERS}/{{id}}/{field}/{{part}}"] = {
+            "GET": operators.get_reference(kind),
+            "PUT": operators.put_reference(kind),
+            "PATCH": operators.merge_reference(kind),
+            "DELETE": operators.delete_reference(kind),
+        }
+    table[f"/{CLUSTERS}/{{id}}/patches/{{part}}"] = {
+        "GET": operators.get_patches(),
+        "PUT": operators.put_patches(),
+        "PATCH": operators.merge_patches(),
+        "DELETE": operators.delete_patches(),
+    }
+    return table
+
+
+class _Service:
+    """The paths that speak of the service itself."""
+
+    def __init__(self, ledger: Ledger, measures: metrics.Metrics, document: Callable[[], bytes]) -> None:
+        self._ledger = ledger
+        self._metrics = measures
+        self._document = document
+
+    async def health(self, request: Request) -> Response:
+        return crud.json_response({"status": "ok"})
+
+    async def ready(self, request: Request) -> Response:
+        self._ledger.refresh()
+        return crud.json_response({"status": "ok"})
+
+    async def openapi(self, request: Request) -> Response:
+        return Response(self._document(), media_type="application/yaml")
+
+    async def metrics(self, request: Request) -> Response:
+        crud.query(request)
+        try:
+            self._ledger.refresh()
+        except errors.Unavailable:
+            pass  # that is what the age of the last sight tells
+        return Response(self._metrics.exposition(), headers={"Content-Type": metrics.MEDIA_TYPE})
+
+
+class Gate:
+    """Request id, authentication, routing, problems and counting, for every request."""
+
+    def __init__(
+        self, table: list[Route], tokens: Tokens, measures: metrics.Metrics, public: frozenset[str], writable: bool
+    ) -> None:
+        self._table = table
+        self._tokens = tokens
+        self._metrics = measures
+        self._public = public
+        self._writable = writable
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise RuntimeError(f"only HTTP is served, not {scope['type']}")
+        started = time.perf_counter()
+        request = Request(scope)
+        sent_id = request.headers.get("x-request-id")
+        usable = sent_id is not None and _USABLE_ID.fullmatch(sent_id)
+        scope["state"] = {"request_id": sent_id if usable else uuid.uuid4().hex}
+        status = 500
+        # a Flux answer carries an id only when one was sent, so that the same data gives the same bytes
+        shows_id = sent_id is not None or not scope["path"].startswith("/api/v2/flux/")
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                if shows_id:
+                    message["headers"] = [
+                        *message["headers"], (b"x-request-id", scope["state"]["request_id"].encode())
+                    ]  # fmt: skip
+            await send(message)
+
+        route = "none"
+        try:
+            route, app = self._admitted(scope, request)
+            await app(scope, receive, sending)
+        except errors.Refusal as refusal:
+            status = refusal.status
+            await problems.response(refusal, scope["state"]["request_id"])(scope, receive, send)
+        except Exception:
+            log.exception("a request failed", extra={"request_id": scope["state"]["request_id"]})
+            failure = errors.Internal("this is a defect of the server; its log has the details under the request id")
+            await problems.response(failure, scope["state"]["request_id"])(scope, receive, send)
+        finally:
+            self._metrics.count(route, scope["method"], status, time.perf_counter() - started)
+
+    def _admitted(self, scope: Scope, request: Request) -> tuple[str, ASGIApp]:
+        """The route for a request, once its token has shown that it may ask."""
+        self._tokens.reload()
+        if scope["path"] not in self._public:
+            authorization = [value.encode("latin-1") for value in request.headers.getlist("authorization")]
+            token = auth.authenticate(self._tokens, authorization)
+            auth.authorize(token, scope["method"], self._writable)
+            scope["state"]["token"] = token
+        for route in self._table:
+            match, child = route.matches(scope)
+            if match is Match.FULL:
+                scope.update(child)
+                return route.path, route.app
+        raise errors.NotFound(f"there is nothing at {scope['path']}; /openapi.yaml lists every path")

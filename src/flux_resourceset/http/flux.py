@@ -1,0 +1,67 @@
+"""The routes that Flux polls: prepared answers by cluster and view, and the fleet list."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from flux_resourceset import errors, fleet, selectors
+from flux_resourceset.changes import Document
+from flux_resourceset.http import poll
+from flux_resourceset.ledger import Ledger
+
+LIST_FILTERS = ("environment", "selector")
+
+
+class Answer(Response):
+    """A Flux answer with exactly the headers of the fast path."""
+
+    def __init__(self, body: bytes, packed: bool) -> None:
+        super().__init__()
+        self.body = body
+        self.raw_headers = poll.headers(body, packed)
+
+
+def wants_gzip(request: Request) -> bool:
+    return poll.accepts_gzip([value.encode("latin-1") for value in request.headers.getlist("accept-encoding")])
+
+
+class FluxRoutes:
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def view(self, endpoint: str) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            packed = wants_gzip(request)
+            self._ledger.refresh()
+            key = f"{request.path_params['cluster_dns']}/{endpoint}".encode()
+            return Answer(self._ledger.fleet.answer(key, packed), packed)
+
+        return answer
+
+    async def clusters(self, request: Request) -> Response:
+        self._ledger.refresh()
+        environment = request.query_params.get("environment")
+        check_environment(self._ledger, environment)
+        selector = selectors.parse(request.query_params.get("selector", ""))
+
+        def matches(cluster: Document) -> bool:
+            return environment in (None, cluster["environment"]) and selector(cluster["labels"])
+
+        body = self._ledger.fleet.list_answer(matches, LIST_FILTERS)
+        packed = wants_gzip(request)
+        if packed:
+            body = fleet.compressed(body)
+        return Answer(body, packed)
+
+
+def check_environment(ledger: Ledger, environment: str | None) -> None:
+    """A mistyped tier must not look like an empty one."""
+    known = ledger.kinds.environments
+    if environment is not None and environment not in known:
+        raise errors.BadFilter(
+            f"environment is {environment!r}; it must be one of {', '.join(known)}",
+            violations=[errors.Violation("/environment", f"must be one of {', '.join(known)}")],
+        )

@@ -1,0 +1,208 @@
+"""The poll: what a Flux answer looks like on the wire, and the fast path that writes prepared bytes.
+
+Flux opens a new connection for every poll, so what a connection costs counts most. PollProtocol stands in front of
+uvicorn's protocol. It recognises one whole, plain poll and answers it; at the first byte that is anything else it
+hands the connection over for good, and the ordinary route gives the identical answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from email.utils import formatdate
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from flux_resourceset import errors
+from flux_resourceset.http import auth
+from flux_resourceset.http.metrics import Metrics
+from flux_resourceset.ledger import Ledger
+from flux_resourceset.tokens import Tokens
+
+PREFIX = "/api/v2/flux/clusters/"
+_START = b"GET " + PREFIX.encode()
+_END = b" HTTP/1.1\r\n"
+
+IDLE_SECONDS = 5.0  # Flux leaves its connections idle for 90 s and never uses them again
+_MAX_HEADS = 1024  # distinct header blocks to remember; a fleet has a handful
+
+# Header names whose presence cannot change the answer, or changes it in a way that is looked at below.
+_PLAIN = frozenset({b"host", b"user-agent", b"accept", b"accept-encoding", b"authorization"})
+
+
+def headers(body: bytes, packed: bool) -> list[tuple[bytes, bytes]]:
+    """The headers of a Flux answer; the same on both paths."""
+    found = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"vary", b"accept-encoding"),
+    ]
+    if packed:
+        found.append((b"content-encoding", b"gzip"))
+    return found
+
+
+def accepts_gzip(values: list[bytes]) -> bool:
+    for part in b",".join(values).lower().split(b","):
+        coding, _, weight = part.partition(b";")
+        if coding.strip() in (b"gzip", b"x-gzip", b"*"):
+            return weight.replace(b" ", b"").rstrip(b"0.") != b"q="
+    return False
+
+
+class Fast:
+    """What all connections share: known header blocks, the date line, idle connections."""
+
+    def __init__(self, ledger: Ledger, tokens: Tokens, metrics: Metrics) -> None:
+        self.ledger = ledger
+        self.tokens = tokens
+        self.heads: dict[bytes, bool] = {}  # header block that carries a good token → whether it wants gzip
+        self._generation = tokens.generation
+        self._second = 0
+        self._status = b""
+        self.young: set[PollProtocol] = set()
+        self.old: set[PollProtocol] = set()
+        self._latency = {
+            kind.endpoint: metrics.latency[PREFIX + "{cluster_dns}/" + kind.endpoint] for kind in ledger.kinds.referenced
+        }
+        self._requests = metrics.requests
+
+    def answer(self, data: bytes) -> bytes | None:
+        """The whole response to a plain poll, or None: then let the ordinary route look at it."""
+        if not (data.startswith(_START) and data.endswith(b"\r\n\r\n")):
+            return None
+        end = data.find(_END, len(_START))
+        if end < 0:
+            return None
+        started = time.perf_counter()
+        self.tokens.reload()
+        if self.tokens.generation != self._generation:
+            self.heads.clear()
+            self._generation = self.tokens.generation
+        head = data[end + len(_END) : -2]
+        # Only blocks whose token was verified in constant time are keys here, and a hash table compares bytes
+        # only after their keyed hashes are equal, so a look-up tells nothing about them.
+        packed = self.heads.get(head)
+        if packed is None:
+            packed = self._plain(head)
+            if packed is None:
+                return None
+        key = data[len(_START) : end]
+        try:
+            self.ledger.check()
+            body = self.ledger.fleet.answer(key, packed)
+        except (errors.Refusal, UnicodeDecodeError):
+            return None  # the ordinary route says what is wrong
+        endpoint = key[key.rfind(b"/") + 1 :].decode()
+        self._requests[PREFIX + "{cluster_dns}/" + endpoint, "GET", 200] += 1
+        self._latency[endpoint].observe(time.perf_counter() - started)
+        size = b"%d" % len(body)
+        if packed:
+            return b"%b%b\r\nvary: accept-encoding\r\ncontent-encoding: gzip\r\n\r\n%b" % (self._begin(), size, body)
+        return b"%b%b\r\nvary: accept-encoding\r\n\r\n%b" % (self._begin(), size, body)
+
+    def _begin(self) -> bytes:
+        second = int(time.time())
+        if second != self._second:
+            self._second = second
+            date = formatdate(second, usegmt=True).encode()
+            self._status = b"HTTP/1.1 200 OK\r\ndate: %b\r\ncontent-type: application/json\r\ncontent-length: " % date
+        return self._status
+
+    def _plain(self, head: bytes) -> bool | None:
+        """Whether this header block wants gzip; None if it is not plain or its token is not good."""
+        authorization, encodings, hosts = [], [], 0
+        for line in head.split(b"\r\n")[:-1]:
+            name, colon, value = line.partition(b":")
+            name = name.lower()
+            if not colon or name not in _PLAIN or not _is_plain(value):
+                return None
+            if name == b"authorization":
+                authorization.append(value.strip(b" \t"))
+            elif name == b"accept-encoding":
+                encodings.append(value)
+            elif name == b"host":
+                hosts += 1
+        if hosts != 1:
+            return None
+        try:
+            auth.authenticate(self.tokens, authorization)
+        except errors.Unauthorized:
+            return None
+        if len(self.heads) >= _MAX_HEADS:
+            self.heads.clear()
+        packed = self.heads[head] = accepts_gzip(encodings)
+        return packed
+
+    def sweep(self) -> None:
+        """Close what has been idle for a whole period; called once a period."""
+        for protocol in list(self.old):
+            protocol.shutdown()
+        self.old, self.young = self.young, set()
+
+
+def _is_plain(value: bytes) -> bool:
+    return all(32 <= byte < 127 or byte == 9 for byte in value)
+
+
+class PollProtocol(asyncio.Protocol):
+    """A connection that has sent nothing but plain polls so far."""
+
+    __slots__ = ("_fast", "_make", "_transport")
+
+    def __init__(self, fast: Fast, make: Any) -> None:
+        self._fast = fast
+        self._make = make
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: asyncio.Transport = transport  # type: ignore[assignment]  # TCP transports are Transports
+        self._fast.young.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        response = self._fast.answer(data)
+        if response is None:
+            self._hand_over(data)
+            return
+        self._transport.write(response)
+        if self in self._fast.old:
+            self._fast.old.discard(self)
+            self._fast.young.add(self)
+
+    def _hand_over(self, data: bytes) -> None:
+        self._forget()
+        protocol: HttpToolsProtocol = self._make()
+        self._transport.set_protocol(protocol)
+        protocol.connection_made(self._transport)
+        protocol.data_received(data)
+
+    def pause_writing(self) -> None:
+        self._transport.pause_reading()  # the client does not read its answers: take no more requests from it
+
+    def resume_writing(self) -> None:
+        self._transport.resume_reading()
+
+    def eof_received(self) -> None:
+        pass
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+
+    def shutdown(self) -> None:
+        self._forget()
+        self._transport.close()
+
+    def _forget(self) -> None:
+        self._fast.young.discard(self)
+        self._fast.old.discard(self)
+
+
+def protocol_class(fast: Fast) -> Any:
+    """What uvicorn calls for every connection."""
+
+    def connect(config: Config, server_state: ServerState, app_state: dict[str, Any], **kwargs: Any) -> PollProtocol:
+        return PollProtocol(fast, lambda: HttpToolsProtocol(config, server_state, app_state))
+
+    return connect

@@ -1,0 +1,404 @@
+"""Kind files become Kinds: the only place where a kind is defined. Strict, with file and line."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import yaml
+
+from flux_resourceset import errors, formats
+
+Schema = dict[str, Any]
+
+CLUSTERS = "clusters"
+DEFAULT_ENVIRONMENTS = ("dev", "qa", "uat", "prod")
+
+# Top-level routes of the API that a collection cannot take.
+RESERVED_KINDS = frozenset({"api", "batch", "changes", "health", "kinds", "metrics", "openapi", "ready"})
+# Flux Operator or our own answers use these.
+RESERVED_FIELDS = frozenset({"kind", "provider", "cluster", "patches"})
+
+_METHODS = {"resource": ("get", "post"), "instance": ("get", "put", "patch", "delete")}
+
+
+@dataclass(frozen=True)
+class Dependencies:
+    """A field that names documents of its own kind, which must agree in the `same` fields."""
+
+    field: str
+    same: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Filter:
+    name: str
+    description: str
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class Kind:
+    name: str
+    api_version: str
+    description: str
+    singular: str
+    endpoint: str
+    cluster_field: str | None
+    reference: Schema
+    overrides: tuple[str, ...]
+    nest: Mapping[str, tuple[str, ...]]
+    patches: bool
+    dependencies: Dependencies | None
+    schema: Schema
+    filters: tuple[Filter, ...]
+    methods: Mapping[str, tuple[str, ...]]
+    source: str
+    conditions: dict[int, jsonschema_rs.Draft202012Validator] = field(default_factory=dict, compare=False)
+
+    @functools.cached_property
+    def validator(self) -> jsonschema_rs.Draft202012Validator:
+        return _validator(self.schema)
+
+    @property
+    def properties(self) -> Schema:
+        properties: Schema = self.schema["properties"]
+        return properties
+
+    @property
+    def has_labels(self) -> bool:
+        return "labels" in self.properties
+
+    def condition(self, schema: Schema) -> jsonschema_rs.Draft202012Validator:
+        """The compiled `if` of a conditional sub-schema of this kind."""
+        found = self.conditions.get(id(schema))
+        if found is None:
+            found = self.conditions[id(schema)] = _validator(schema)
+        return found
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """All kinds of a server; `clusters` knows the reference arrays of the others."""
+
+    by_name: Mapping[str, Kind]
+    environments: tuple[str, ...] = DEFAULT_ENVIRONMENTS
+    secret_keys_allowed: frozenset[str] = frozenset()
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(self.by_name.values())
+
+    @property
+    def clusters(self) -> Kind:
+        return self.by_name[CLUSTERS]
+
+    @functools.cached_property
+    def referenced(self) -> tuple[Kind, ...]:
+        """The kinds that clusters refer to; each is a view that Flux can poll."""
+        return tuple(kind for kind in self if kind.cluster_field is not None)
+
+    @functools.cached_property
+    def by_endpoint(self) -> Mapping[str, Kind]:
+        return {kind.endpoint: kind for kind in self.referenced}
+
+    @functools.cached_property
+    def by_field(self) -> Mapping[str, Kind]:
+        return {kind.cluster_field: kind for kind in self.referenced if kind.cluster_field}
+
+    @functools.cached_property
+    def patched(self) -> tuple[Kind, ...]:
+        return tuple(kind for kind in self.referenced if kind.patches)
+
+
+def load(
+    directory: Path | None = None,
+    environments: Sequence[str] = DEFAULT_ENVIRONMENTS,
+    secret_keys_allowed: Iterable[str] = (),
+) -> Kinds:
+    """The built-in kinds and those of a directory."""
+    files = [(f"built-in {name}", text) for name, text in builtin_files().items()]
+    if directory is not None:
+        files += _directory_files(directory)
+    found: dict[str, Kind] = {}
+    for source, text in files:
+        kind = _kind(source, text)
+        _check_unique(kind, found.values())
+        found[kind.name] = kind
+    found[CLUSTERS] = _with_references(found[CLUSTERS], found.values(), environments)
+    return Kinds(found, tuple(environments), frozenset(secret_keys_allowed))
+
+
+@functools.cache
+def builtin_files() -> dict[str, str]:
+    """Text of the built-in kind files by file name, clusters first."""
+    folder = resources.files("flux_resourceset") / "resources"
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+    return {name: (folder / name).read_text(encoding="utf-8") for name in names}
+
+
+def _directory_files(directory: Path) -> list[tuple[str, str]]:
+    try:
+        paths = sorted(path for path in directory.iterdir() if path.suffix in (".yaml", ".yml"))
+        return [
+            (str(path), path.read_text(encoding="utf-8"))
+            for path in paths
+            if not path.stem.endswith(".resourceset")  # templates that stand beside their kind
+        ]
+    except (OSError, UnicodeDecodeError) as exc:
+        raise errors.StartupError(f"RESOURCES_DIR {directory}: cannot be read: {exc}") from exc
+
+
+# One file
+
+
+@functools.cache
+def _meta_validator() -> jsonschema_rs.Draft202012Validator:
+    text = (resources.files("flux_resourceset") / "kind_file.schema.yaml").read_text(encoding="utf-8")
+    return jsonschema_rs.Draft202012Validator(yaml.safe_load(text))
+
+
+def _kind(source: str, text: str) -> Kind:
+    file = _File(source, text)
+    data = file.data
+    error = next(iter(_meta_validator().iter_errors(data)), None)
+    if error is not None:
+        raise file.wrong(list(error.instance_path), error.message)
+    hints = data.get("metadata", {}).get("x-flux", {})
+    name: str = data["kind"]
+    kind = Kind(
+        name=name,
+        api_version=data["apiVersion"],
+        description=data.get("metadata", {}).get("description", name),
+        singular=hints.get("singular", name.removesuffix("s")),
+        endpoint=hints.get("endpoint", name.replace("_", "-")),
+        cluster_field=hints.get("cluster_field", name),
+        reference=hints.get("reference", {}),
+        overrides=tuple(hints.get("overrides", ())),
+        nest={key: tuple(names) for key, names in hints.get("nest", {}).items()},
+        patches=hints.get("patches", False),
+        dependencies=_dependencies(hints.get("dependencies")),
+        schema=strict(data["schema"]["items"]),
+        filters=tuple(
+            Filter(p["name"], p.get("description", ""), p.get("schema", {"type": "string"}))
+            for p in data["schema"].get("query_params", ())
+        ),
+        methods={
+            level: tuple(m for m in data.get("methods", {}).get(level, every) if m in every) for level, every in _METHODS.items()
+        },
+        source=source,
+    )
+    _check(kind, file)
+    # every id ends up in names of Kubernetes objects
+    kind.properties["id"].setdefault("format", "dns-label")
+    return kind
+
+
+def _dependencies(hint: Any) -> Dependencies | None:
+    return Dependencies(hint["field"], tuple(hint.get("same", ()))) if hint else None
+
+
+_HINTS = ("metadata", "x-flux")
+_ITEMS = ("schema", "items")
+
+
+def _check(kind: Kind, file: _File) -> None:
+    """What the meta-schema cannot say of a kind file."""
+    properties = kind.properties
+    if kind.name in RESERVED_KINDS:
+        raise file.wrong(["kind"], f"{kind.name!r} is a route of the API; choose another name")
+    if properties.get("id", {}).get("type") != "string" or "id" not in kind.schema.get("required", ()):
+        raise file.wrong([*_ITEMS, "properties"], "a kind needs a required property id of type string")
+    for name in properties:
+        if name in RESERVED_FIELDS and kind.name != CLUSTERS:
+            raise file.wrong([*_ITEMS, "properties", name], f"the field name {name!r} is reserved")
+    for name in kind.schema.get("required", ()):
+        if name not in properties:
+            raise file.wrong([*_ITEMS, "required"], f"{name!r} is required but not among the properties")
+    for name in kind.reference:
+        if name == "id" or name in RESERVED_FIELDS:
+            raise file.wrong([*_HINTS, "reference", name], f"the field name {name!r} is reserved")
+        if name in properties and name not in kind.overrides:
+            raise file.wrong([*_HINTS, "reference", name], f"{name!r} is a field of the definition too: list it in overrides")
+    for position, name in enumerate(kind.overrides):
+        if name not in kind.reference or name not in properties:
+            raise file.wrong([*_HINTS, "overrides", position], f"{name!r} must be both a reference field and a property")
+    _check_nest(kind, file)
+    if kind.dependencies:
+        named = (kind.dependencies.field, *kind.dependencies.same)
+        for name in named:
+            if name not in properties:
+                raise file.wrong([*_HINTS, "dependencies"], f"{name!r} is not among the properties")
+    for position, item in enumerate(kind.filters):
+        if item.name not in properties:
+            raise file.wrong(["schema", "query_params", position], f"{item.name!r} is not among the properties")
+    _check_schema(kind.schema, [*_ITEMS], file)
+    _check_schema({"properties": kind.reference}, [*_HINTS, "reference"], file)
+
+
+def _check_nest(kind: Kind, file: _File) -> None:
+    seen: set[str] = set()
+    for group, names in kind.nest.items():
+        if group in kind.properties or group in kind.reference or group in RESERVED_FIELDS:
+            raise file.wrong([*_HINTS, "nest", group], f"{group!r} is a field already")
+        for name in names:
+            if name == "id" or name in seen or (name not in kind.properties and name not in kind.reference):
+                raise file.wrong([*_HINTS, "nest", group], f"{name!r} must be a field, not id, and nested once")
+            seen.add(name)
+
+
+def _check_schema(schema: Schema, path: list[str | int], file: _File) -> None:
+    for at, sub in _walk(schema, path):
+        if "$ref" in sub:
+            raise file.wrong([*at, "$ref"], "$ref is not supported in kind files; write the schema in place")
+        if "format" in sub and sub["format"] not in formats.FORMATS and "type" not in sub:
+            raise file.wrong([*at, "format"], f"unknown format {sub['format']!r}")
+        try:
+            validator = _validator(sub)
+        except (jsonschema_rs.ValidationError, ValueError) as exc:
+            raise file.wrong(at, f"not a valid JSON Schema: {_first_line(exc)}") from exc
+        if "default" in sub and "properties" not in sub and not validator.is_valid(sub["default"]):
+            raise file.wrong([*at, "default"], "the default does not satisfy its own schema")
+
+
+def _walk(schema: Schema, path: list[str | int]) -> Iterator[tuple[list[str | int], Schema]]:
+    """Every sub-schema with its place in the file, innermost first, so that an error names the narrowest place."""
+    for name, sub in schema.get("properties", {}).items():
+        if isinstance(sub, dict):
+            yield from _walk(sub, [*path, "properties", name] if path[-1] != "reference" else [*path, name])
+    for keyword in ("items", "additionalProperties", "not", "if", "then", "else"):
+        if isinstance(schema.get(keyword), dict):
+            yield from _walk(schema[keyword], [*path, keyword])
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        for position, sub in enumerate(schema.get(keyword, ())):
+            if isinstance(sub, dict):
+                yield from _walk(sub, [*path, keyword, position])
+    yield path, schema
+
+
+def _first_line(exc: Exception) -> str:
+    return str(exc).splitlines()[0]
+
+
+def _check_unique(kind: Kind, others: Iterable[Kind]) -> None:
+    for other in others:
+        for what in ("name", "singular", "endpoint", "cluster_field"):
+            value = getattr(kind, what)
+            if value is not None and value == getattr(other, what):
+                raise errors.StartupError(f"{kind.source}: {what} {value!r} is taken by {other.source}")
+
+
+# Schemas
+
+
+def strict(schema: Schema) -> Schema:
+    """A copy that refuses unknown fields at every level where fields are declared."""
+    schema = copy.deepcopy(schema)
+    for _, sub in list(_walk(schema, [""])):
+        if "properties" not in sub or sub.get("type") != "object":
+            continue
+        if isinstance(sub.get("additionalProperties"), dict):
+            continue  # a map with some known keys
+        if any(word in sub for word in ("allOf", "anyOf", "oneOf")):
+            sub.pop("additionalProperties", None)
+            sub["unevaluatedProperties"] = False  # sees the fields that the branches declare
+        else:
+            sub["additionalProperties"] = False
+    return schema
+
+
+def _with_references(clusters: Kind, others: Iterable[Kind], environments: Sequence[str]) -> Kind:
+    schema = copy.deepcopy(clusters.schema)
+    properties = schema["properties"]
+    properties["environment"]["enum"] = list(environments)
+    patches = properties.pop("patches")
+    for kind in others:
+        if kind.cluster_field is None:
+            continue
+        stub = properties.get(kind.cluster_field, {"description": f"{kind.description} References by id."})
+        if stub.get("type", "array") != "array":
+            raise errors.StartupError(f"{kind.source}: clusters have a field {kind.cluster_field!r} of their own")
+        properties[kind.cluster_field] = {**stub, "type": "array", "default": [], "items": reference_schema(kind)}
+    properties["patches"] = patches
+    return Kind(**{**vars(clusters), "schema": schema, "conditions": {}})
+
+
+def reference_schema(kind: Kind) -> Schema:
+    """What an entry of the cluster's array for this kind may hold."""
+    return strict(
+        {
+            "type": "object",
+            "required": ["id"],
+            "properties": {
+                "id": {"type": "string", "format": "dns-label", "description": f"Id of the {kind.singular}."},
+                **copy.deepcopy(kind.reference),
+            },
+        }
+    )
+
+
+def _validator(schema: Schema) -> jsonschema_rs.Draft202012Validator:
+    checks = {name: item.check for name, item in formats.FORMATS.items()}
+    return jsonschema_rs.Draft202012Validator(schema, formats=checks, validate_formats=True)
+
+
+class _File:
+    """A YAML file that knows the line of everything in it."""
+
+    def __init__(self, source: str, text: str) -> None:
+        self.source = source
+        try:
+            self.root = yaml.compose(text, Loader=yaml.SafeLoader)
+            if self.root is None:
+                raise errors.StartupError(f"{source}:1: the file is empty; it should define a kind")
+            self._check_keys(self.root)
+            self.data: Any = yaml.safe_load(text)
+        except yaml.MarkedYAMLError as exc:
+            line = exc.problem_mark.line + 1 if exc.problem_mark else 1
+            raise errors.StartupError(f"{source}:{line}: not valid YAML: {exc.problem}") from exc
+        except (yaml.YAMLError, ValueError) as exc:
+            raise errors.StartupError(f"{source}:1: not valid YAML: {_first_line(exc)}") from exc
+
+    def wrong(self, path: Sequence[str | int], reason: str) -> errors.StartupError:
+        place = "/".join(map(str, path))
+        return errors.StartupError(f"{self.source}:{self._line(path)}: {place + ': ' if place else ''}{reason}")
+
+    def _line(self, path: Sequence[str | int]) -> int:
+        node = self.root
+        line = node.start_mark.line
+        for step in path:
+            following = self._step(node, step)
+            if following is None:
+                break
+            key, node = following
+            line = key.start_mark.line
+        return int(line) + 1
+
+    @staticmethod
+    def _step(node: yaml.Node, step: str | int) -> tuple[yaml.Node, yaml.Node] | None:
+        if isinstance(node, yaml.MappingNode):
+            return next(((key, value) for key, value in node.value if key.value == str(step)), None)
+        if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            return node.value[step], node.value[step]
+        return None
+
+    def _check_keys(self, node: yaml.Node) -> None:
+        """YAML lets the last of two equal keys win in silence."""
+        if isinstance(node, yaml.SequenceNode):
+            for item in node.value:
+                self._check_keys(item)
+        if isinstance(node, yaml.MappingNode):
+            seen: set[str] = set()
+            for key, value in node.value:
+                if not isinstance(key, yaml.ScalarNode) or key.value in seen:
+                    shown = getattr(key, "value", "")
+                    raise errors.StartupError(
+                        f"{self.source}:{key.start_mark.line + 1}: the key {shown!r} stands here twice or is not a word"
+                    )
+                seen.add(key.value)
+                self._check_keys(value)

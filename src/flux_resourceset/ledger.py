@@ -1,0 +1,187 @@
+"""The one door to the store: keeps the fleet true to the log before every answer, and writes transactions."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import logging
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from flux_resourceset import changes, drafts, errors, fleet
+from flux_resourceset.changes import Entry, Origin
+from flux_resourceset.kinds import Kinds
+from flux_resourceset.store import Store, Transaction
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Work = Callable[[drafts.Draft], T]
+
+
+class Ledger:
+    def __init__(self, kinds: Kinds, open_store: Callable[[], Store]) -> None:
+        self.kinds = kinds
+        self.fleet = fleet.Fleet(kinds)
+        self.seen = 0.0  # monotonic time when the store was last found readable
+        self._open_store = open_store
+        self._store: Store | None = None
+        self._version: object = None
+        self._checked = False
+        self._writing = asyncio.Lock()
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    # Reading
+
+    def refresh(self) -> None:
+        """Bring the fleet up to the store, or raise Unavailable: then no answer can be vouched for."""
+        try:
+            if self._store is None:
+                self._store = self._open_store()
+                self._version = None
+            version = self._store.version()
+            if version != self._version:
+                self._follow(self._store)
+                self._version = version
+        except errors.Unavailable:
+            self.close()
+            raise
+        self.seen = time.monotonic()
+
+    def check(self) -> None:
+        """refresh(), once per turn of the event loop: requests of one turn arrived before it began."""
+        if not self._checked:
+            self.refresh()
+            self._checked = True
+            asyncio.get_running_loop().call_soon(self._unchecked)
+
+    def _unchecked(self) -> None:
+        self._checked = False
+
+    def _follow(self, store: Store) -> None:
+        if store.epoch() == self.fleet.epoch and self._version is not None:
+            self.fleet.apply(store.entries(self.fleet.revision))
+            return
+        try:
+            self.fleet.load(store.snapshot())
+        except (KeyError, TypeError, AttributeError) as exc:
+            raise errors.Unavailable(f"a stored document is damaged ({exc!r}); restore a backup") from exc
+        skipped = self.fleet.dangling()
+        if skipped:
+            shown = ", ".join(f"{kind}/{id} of {cluster}" for cluster, kind, id in skipped[:20])
+            log.warning("references without a definition are skipped", extra={"count": len(skipped), "first": shown})
+
+    def find(self, query: changes.Query) -> list[Entry]:
+        self.refresh()
+        assert self._store is not None
+        return self._store.find(query)
+
+    def history(self) -> list[Entry]:
+        self.refresh()
+        assert self._store is not None
+        return self._store.entries(0)
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+        self._store = None
+
+    # Writing
+
+    async def write(self, work: Work[T], origin: Origin, *, dry_run: bool = False) -> tuple[T, Entry | None]:
+        """Run the work on a draft and commit what it made, as one transaction; no entry when nothing changed.
+
+        Not cancelled with its request: a half-waited commit would leave the caller without the truth.
+        """
+        task = asyncio.ensure_future(self._write(work, origin, dry_run))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)
+
+    async def _write(self, work: Work[T], origin: Origin, dry_run: bool) -> tuple[T, Entry | None]:
+        async with self._writing:
+            self.refresh()
+            assert self._store is not None
+            # waiting for another process and for the disk must not hold up polls, hence the threads;
+            # nobody else can commit while the transaction is open, so the fleet stands still meanwhile
+            transaction = await asyncio.to_thread(self._store.begin)
+            self._catch_up(transaction)
+            result, entry = await asyncio.to_thread(self._execute, transaction, work, origin, dry_run)
+            return result, self._published(entry)
+
+    def write_now(self, work: Work[T], origin: Origin) -> tuple[T, Entry | None]:
+        """The same without an event loop, for start-up and commands."""
+        self.refresh()
+        assert self._store is not None
+        transaction = self._store.begin()
+        self._catch_up(transaction)
+        result, entry = self._execute(transaction, work, origin, False)
+        return result, self._published(entry)
+
+    def restore(self, build: Callable[[fleet.Fleet, list[Entry]], tuple[changes.Snapshot, list[Entry]]]) -> None:
+        """Put a whole fleet with its log, built from what is there, in the place of everything."""
+        self.refresh()
+        assert self._store is not None
+        transaction = self._store.begin()
+        self._catch_up(transaction)
+        try:
+            snapshot, history = build(self.fleet, transaction.entries(0))
+        except BaseException:
+            transaction.rollback()
+            raise
+        transaction.restore(snapshot, history)
+        self.refresh()
+
+    def _catch_up(self, transaction: Transaction) -> None:
+        try:
+            if transaction.epoch != self.fleet.epoch:
+                raise errors.Unavailable("the store was replaced just now; try again")
+            self.fleet.apply(transaction.entries(self.fleet.revision))
+        except BaseException:
+            transaction.rollback()
+            raise
+
+    def _execute(self, transaction: Transaction, work: Work[T], origin: Origin, dry_run: bool) -> tuple[T, Entry | None]:
+        try:
+            draft = drafts.Draft(self.fleet)
+            result = work(draft)
+            made = draft.finish()
+            for warning in draft.warnings:
+                log.warning(warning, extra={"actor": origin.actor, "request_id": origin.request_id})
+            if dry_run or not made:
+                transaction.rollback()
+                return result, None
+            entry = Entry(
+                revision=self.fleet.revision + 1,
+                time=changes.timestamp(datetime.datetime.now(datetime.UTC)),
+                actor=origin.actor,
+                on_behalf_of=origin.on_behalf_of,
+                request_id=origin.request_id,
+                reason=origin.reason,
+                forced=draft.forced,
+                changes=made,
+            )
+        except BaseException:
+            transaction.rollback()
+            raise
+        transaction.commit(entry)
+        return result, entry
+
+    def _published(self, entry: Entry | None) -> Entry | None:
+        if entry is not None:
+            self.fleet.apply([entry])
+            log.info(
+                "changed",
+                extra={
+                    "revision": entry.revision,
+                    "actor": entry.actor,
+                    "on_behalf_of": entry.on_behalf_of,
+                    "request_id": entry.request_id,
+                    "reason": entry.reason,
+                    "forced": entry.forced,
+                    "changes": len(entry.changes),
+                    "first": [f"{c.operation} {c.kind}/{c.id}" for c in entry.changes[:5]],
+                },
+            )
+        return entry

@@ -1,0 +1,243 @@
+"""The program flux-resourceset: wires settings, kinds, store, ledger and HTTP together, and runs them."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import uvicorn
+import uvloop
+
+from flux_resourceset import __version__, errors, kinds, logs, openapi, settings, tokens, transfer
+from flux_resourceset.http import app, metrics, poll
+from flux_resourceset.ledger import Ledger
+from flux_resourceset.store import Store
+from flux_resourceset.store.memory import MemoryStore
+from flux_resourceset.store.sqlite import SqliteStore
+
+log = logging.getLogger(__name__)
+
+DRAIN_SECONDS = 8  # to finish requests in flight; with the rest of the way out it stays below ten
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serve, or move a fleet; the exit code. A start-up error is one plain line, the last on stderr."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments, os.environ))
+    except (errors.StartupError, errors.Unavailable) as exc:
+        print(f"flux-resourceset: {exc}".replace("\n", " "), file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="flux-resourceset",
+        description="Without a command: serve the API, configured by the environment alone.",
+    )
+    parser.add_argument("--version", action="version", version=f"flux-resourceset {__version__}")
+    parser.set_defaults(run=_serve)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    export = commands.add_parser("export", help="write the whole fleet to a file")
+    export.add_argument("file", type=Path, help="the file to write; - for standard output")
+    export.add_argument("--history", action="store_true", help="with the whole change log")
+    export.set_defaults(run=_export)
+    load = commands.add_parser("import", help="load a whole fleet from a file")
+    load.add_argument("file", type=Path, help="a file that export wrote")
+    load.add_argument("--replace", action="store_true", help="also into a store that is not empty")
+    load.set_defaults(run=_import)
+    return parser
+
+
+# Wiring
+
+
+def _kinds(configured: settings.Settings) -> kinds.Kinds:
+    return kinds.load(configured.resources_dir, configured.environments, configured.secret_keys_allowed)
+
+
+def _opener(configured: settings.Settings) -> Callable[[], Store]:
+    """How the store is opened: at start, and again when its file was lost or replaced under a running server."""
+    if configured.backend == "memory":
+        memory = MemoryStore()
+        return lambda: memory
+    path, mode = configured.database
+    create = mode == "rwc"
+
+    def open_writer() -> Store:
+        nonlocal create
+        store = SqliteStore(path, create=create)
+        create = False  # a file that vanished must be restored, not silently begun anew
+        return store
+
+    return open_writer if configured.crud else lambda: SqliteStore(path, read_only=True)
+
+
+def open_ledger(configured: settings.Settings) -> Ledger:
+    """The ledger, seeded if its store was empty and may be written."""
+    ledger = Ledger(_kinds(configured), _opener(configured))
+    if configured.crud or configured.backend == "memory":
+        ledger.refresh()
+        if transfer.seed(ledger, configured.seed_file, configured.seed_named):
+            log.info("seeded", extra={"file": str(configured.seed_file), "revision": ledger.fleet.revision})
+        return ledger
+    try:
+        ledger.refresh()
+    except errors.Unavailable as exc:
+        log.warning("not ready: %s", exc)
+    return ledger
+
+
+# Serving
+
+
+def _serve(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    configured = settings.Settings.from_env(environment)
+    logs.configure(configured.log_level)
+    for warning in configured.warnings:
+        log.warning(warning)
+    known = tokens.Tokens(configured.tokens, configured.tokens_file, configured.crud)
+    if not len(known):
+        raise errors.StartupError("no token is known; set AUTH_TOKEN or add one to TOKENS_FILE")
+    if configured.shared_token:
+        log.warning("CRUD_AUTH_TOKEN is not set or equals AUTH_TOKEN: every cluster's token can change the whole fleet")
+    document = _openapi_source(configured)
+    with contextlib.closing(_listen(configured.host, configured.port)) as listener:
+        ledger = open_ledger(configured)
+        gc.collect()
+        gc.freeze()  # the documents stay: do not walk them again and again
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_run(configured, ledger, known, document, listener))
+        ledger.close()
+    log.info("stopped")
+    return 0
+
+
+def _openapi_source(configured: settings.Settings) -> Callable[[Ledger], Callable[[], bytes]]:
+    if configured.openapi_file is not None:
+        try:
+            text = configured.openapi_file.read_bytes()
+        except OSError as exc:
+            raise errors.StartupError(f"OPENAPI_FILE {configured.openapi_file}: {exc.strerror}") from exc
+        return lambda ledger: lambda: text
+    return lambda ledger: openapi.Lazy(ledger.kinds, writable=configured.crud)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as exc:
+        raise errors.StartupError(f"LISTEN_ADDR {host}:{port} cannot be used: {exc.strerror or exc}") from exc
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """uvicorn would raise the signal again after a clean stop; we exit with 0."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
+        yield
+
+    def _stop(self) -> None:
+        self.force_exit = self.should_exit  # the second time in earnest
+        self.should_exit = True
+
+
+async def _run(
+    configured: settings.Settings,
+    ledger: Ledger,
+    known: tokens.Tokens,
+    document: Callable[[Ledger], Callable[[], bytes]],
+    listener: socket.socket,
+) -> None:
+    measures = metrics.Metrics(ledger)
+    table = app.routes(ledger.kinds, ledger, measures, document(ledger), configured.crud)
+    public = {"/health", "/ready"} | ({"/openapi.yaml"} if configured.openapi_public else set())
+    gate = app.Gate(table, known, measures, frozenset(public), configured.crud)
+    fast = poll.Fast(ledger, known, measures)
+    server = _Server(
+        uvicorn.Config(
+            gate,
+            http=poll.protocol_class(fast),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=int(poll.IDLE_SECONDS),
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+        )
+    )
+    address = ":".join(map(str, listener.getsockname()[:2]))
+    mode = "crud" if configured.crud else "read-only"
+    log.info("listening", extra={"address": address, "mode": mode, "revision": ledger.fleet.revision})
+    sweeping = asyncio.ensure_future(_sweep(fast))
+    await server.serve(sockets=[listener])
+    sweeping.cancel()
+
+
+async def _sweep(fast: poll.Fast) -> None:
+    while True:
+        await asyncio.sleep(poll.IDLE_SECONDS / 2)
+        fast.sweep()
+
+
+# Moving a fleet
+
+
+def _moving(environment: Mapping[str, str], *, writing: bool) -> Ledger:
+    """The ledger of a command: no token is needed, and no seed is loaded."""
+    mode = {"API_MODE": "crud" if writing else "read-only", "AUTH_TOKEN": "unused"}
+    configured = settings.Settings.from_env({**environment, **mode})
+    logs.configure(max(configured.log_level, logging.WARNING))
+    if configured.backend == "memory":
+        raise errors.StartupError("STORE_BACKEND=memory holds nothing to move; use sqlite")
+    ledger = Ledger(_kinds(configured), _opener(configured))
+    ledger.refresh()
+    return ledger
+
+
+def _export(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    with contextlib.closing(_moving(environment, writing=False)) as ledger:
+        content = transfer.exported(ledger, arguments.history)
+        if str(arguments.file) == "-":
+            sys.stdout.buffer.write(content)
+            return 0
+        try:
+            _replace_file(arguments.file, content)
+        except OSError as exc:
+            raise errors.StartupError(f"{arguments.file}: cannot be written: {exc.strerror}") from exc
+        print(f"exported revision {ledger.fleet.revision} to {arguments.file}", file=sys.stderr)
+    return 0
+
+
+def _replace_file(path: Path, content: bytes) -> None:
+    """Whole or not at all, and only for the owner's eyes."""
+    partial = path.with_name(path.name + ".part")
+    with open(os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def _import(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    with contextlib.closing(_moving(environment, writing=True)) as ledger:
+        count = transfer.imported(ledger, arguments.file, arguments.replace)
+        print(f"imported {count} documents; the fleet is at revision {ledger.fleet.revision}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

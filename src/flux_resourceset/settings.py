@@ -1,0 +1,191 @@
+"""The environment, read once: every setting with its default, its meaning and its check."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import parse_qsl, unquote
+
+from flux_resourceset import errors, formats, tokens
+from flux_resourceset.kinds import DEFAULT_ENVIRONMENTS
+
+
+class Setting(NamedTuple):
+    name: str
+    default: str
+    meaning: str
+
+
+SETTINGS = (
+    Setting("API_MODE", "read-only", "`read-only` serves Flux; `crud` serves Flux and the operators."),
+    Setting("STORE_BACKEND", "sqlite", "`sqlite`, or `memory`, which forgets everything when it stops."),
+    Setting(
+        "DATABASE_URL",
+        "sqlite://data/flux-resourceset.db?mode=rwc",
+        "Where the SQLite file is: `sqlite://relative` or `sqlite:///absolute`, with `mode` `rwc` (create), `rw` or `ro`. "
+        "A read-only server opens it read-only whatever the mode.",
+    ),
+    Setting("AUTH_TOKEN", "", "Token for reading, called `read`. Required unless `TOKENS_FILE` is set."),
+    Setting(
+        "CRUD_AUTH_TOKEN",
+        "",
+        "Token for writing, called `write`. Unset, `AUTH_TOKEN` can write too, and the server warns.",
+    ),
+    Setting(
+        "TOKENS_FILE",
+        "",
+        "File of named tokens, a line each: `name role token`, role `read` or `write`, `#` for comments. "
+        "Re-read when it changes; refused when others can read it.",
+    ),
+    Setting(
+        "SEED_FILE",
+        "data/seed.json",
+        "Documents for an empty store, loaded in one transaction by a writer. A missing default is passed over.",
+    ),
+    Setting("OPENAPI_FILE", "", "File to serve at `/openapi.yaml` instead of the one made from the kinds."),
+    Setting("OPENAPI_PUBLIC", "true", "`false` asks for a token at `/openapi.yaml`."),
+    Setting("LISTEN_ADDR", "0.0.0.0:8080", "Address and port to listen on; `[::]:8080` for IPv6."),
+    Setting("RESOURCES_DIR", "", "Directory with further kind files."),
+    Setting("ENVIRONMENTS", ",".join(DEFAULT_ENVIRONMENTS), "The tiers that clusters can belong to."),
+    Setting(
+        "ALLOW_SECRET_LIKE_KEYS", "", "Patch keys, exact and separated by commas, that may look like secrets."
+    ),
+    Setting("PRODUCTION", "false", "`true` refuses to start in CRUD mode without a write token of its own."),
+    Setting("LOG_LEVEL", "info", "`debug`, `info`, `warning`, `error` or `off`."),
+    Setting("RUST_LOG", "", "The same, for compatibility: a level or directives; `LOG_LEVEL` wins."),
+)  # fmt: skip
+
+_DEFAULTS = {setting.name: setting.default for setting in SETTINGS}
+_LEVELS = {"trace": 10, "debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40, "off": 100}
+
+
+class Database(NamedTuple):
+    path: Path
+    mode: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    crud: bool
+    backend: str
+    database: Database
+    tokens: tuple[tokens.Token, ...]
+    tokens_file: Path | None
+    shared_token: bool
+    seed_file: Path
+    seed_named: bool
+    openapi_file: Path | None
+    openapi_public: bool
+    host: str
+    port: int
+    resources_dir: Path | None
+    environments: tuple[str, ...]
+    secret_keys_allowed: frozenset[str]
+    log_level: int
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def from_env(cls, environment: Mapping[str, str]) -> Settings:
+        def value(name: str) -> str:
+            return environment.get(name) or _DEFAULTS[name]
+
+        def path(name: str) -> Path | None:
+            return Path(value(name)) if value(name) else None
+
+        crud = _choice("API_MODE", value("API_MODE"), ("read-only", "crud")) == "crud"
+        read, write = value("AUTH_TOKEN"), value("CRUD_AUTH_TOKEN")
+        if not read and not value("TOKENS_FILE"):
+            raise errors.StartupError("AUTH_TOKEN is not set; set it, or name a TOKENS_FILE")
+        known = [tokens.Token.of("read", "read", read)] if read else []
+        if crud and (write or read):
+            known.append(tokens.Token.of("write", "write", write or read))
+        shared = crud and bool(read) and write in ("", read)
+        if shared and _flag("PRODUCTION", value("PRODUCTION")):
+            raise errors.StartupError("CRUD_AUTH_TOKEN must be set and differ from AUTH_TOKEN when PRODUCTION=true")
+        host, port = _address(value("LISTEN_ADDR"))
+        database = _database(value("DATABASE_URL"))
+        if crud and database.mode == "ro" and value("STORE_BACKEND") == "sqlite":
+            raise errors.StartupError("DATABASE_URL says mode=ro, but API_MODE=crud writes; use mode=rw or mode=rwc")
+        level, warnings = _level(environment)
+        return cls(
+            crud=crud,
+            backend=_choice("STORE_BACKEND", value("STORE_BACKEND"), ("sqlite", "memory")),
+            database=database,
+            tokens=tuple(known),
+            tokens_file=path("TOKENS_FILE"),
+            shared_token=shared,
+            seed_file=Path(value("SEED_FILE")),
+            seed_named=bool(environment.get("SEED_FILE")),
+            openapi_file=path("OPENAPI_FILE"),
+            openapi_public=_flag("OPENAPI_PUBLIC", value("OPENAPI_PUBLIC")),
+            host=host,
+            port=port,
+            resources_dir=path("RESOURCES_DIR"),
+            environments=_environments(value("ENVIRONMENTS")),
+            secret_keys_allowed=frozenset(_words(value("ALLOW_SECRET_LIKE_KEYS"))),
+            log_level=level,
+            warnings=warnings,
+        )
+
+
+def _choice(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise errors.StartupError(f"{name} is {value!r}; it must be {' or '.join(allowed)}")
+    return value
+
+
+def _flag(name: str, value: str) -> bool:
+    return _choice(name, value.lower(), ("true", "false")) == "true"
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _environments(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(_words(text)))
+    wrong = [name for name in names if not formats.is_dns_label(name)]
+    if not names or wrong:
+        raise errors.StartupError(f"ENVIRONMENTS must be DNS-1123 labels separated by commas, not {text!r}")
+    return names
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
+        raise errors.StartupError(f"LISTEN_ADDR is {text!r}; it must be host:port, as in 127.0.0.1:8080")
+    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104  # the documented default
+
+
+def _database(url: str) -> Database:
+    match = re.fullmatch(r"sqlite://([^?]+)(?:\?(.*))?", url)
+    if match is None:
+        raise errors.StartupError(
+            f"DATABASE_URL is {url!r}; it must be sqlite://relative/path or sqlite:///absolute/path, with ?mode=rwc, rw or ro"
+        )
+    options = dict(parse_qsl(match[2] or "", keep_blank_values=True))
+    mode = options.pop("mode", "rwc")
+    if options or mode not in ("rwc", "rw", "ro"):
+        raise errors.StartupError(f"DATABASE_URL is {url!r}; it takes the option mode with rwc, rw or ro, and no other")
+    if ":memory:" in match[1]:
+        raise errors.StartupError("DATABASE_URL cannot be :memory:; use STORE_BACKEND=memory")
+    return Database(Path(unquote(match[1])), mode)
+
+
+def _level(environment: Mapping[str, str]) -> tuple[int, tuple[str, ...]]:
+    """Never a reason not to start."""
+    for name in ("LOG_LEVEL", "RUST_LOG"):
+        text = environment.get(name, "").strip().lower()
+        if not text:
+            continue
+        # directives are `target=level` or a bare level, which is the one that counts for a single program
+        directives = [part.strip().rpartition("=") for part in text.split(",")]
+        known = [(target, _LEVELS[level.strip()]) for target, _, level in directives if level.strip() in _LEVELS]
+        bare = [level for target, level in known if not target]
+        if known:
+            return (bare or [level for _, level in known])[0], ()
+        return 20, (f"{name} is {text!r}, which is no log level; using info",)
+    return 20, ()

@@ -1,0 +1,62 @@
+"""Where documents and the change log are kept. One protocol, one contract suite, a module per backend.
+
+A store knows nothing of kinds but that deleted clusters leave tombstones; what may be written is settled before.
+Its methods block: the ledger calls the slow ones in a thread.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from flux_resourceset.changes import Entry, Query, Snapshot
+
+
+class Memo(msgspec.Struct, frozen=True):
+    """The answer that was given under an idempotency key."""
+
+    key: str
+    time: str
+    digest: str
+    body: bytes
+
+
+class Transaction(Protocol):
+    """The only writer, until it is committed or rolled back."""
+
+    @property
+    def epoch(self) -> str: ...
+
+    def entries(self, after: int) -> list[Entry]:
+        """The log behind a revision, oldest first."""
+
+    def recall(self, key: str) -> Memo | None: ...
+
+    def commit(self, entry: Entry | None, memo: Memo | None = None, forget_before: str = "") -> None:
+        """Write documents, tombstones and log together, durably, or raise and write nothing."""
+
+    def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:
+        """Put a whole fleet with its log in the place of everything, and commit."""
+
+    def rollback(self) -> None: ...
+
+
+class Store(Protocol):
+    def version(self) -> object:
+        """Cheap; differs once anything was committed since the last call, by whomever."""
+
+    def snapshot(self) -> Snapshot: ...
+
+    def entries(self, after: int) -> list[Entry]: ...
+
+    def epoch(self) -> str:
+        """Changes when the log was replaced, so that revisions no longer compare."""
+
+    def find(self, query: Query) -> list[Entry]:
+        """The matching entries, newest first."""
+
+    def begin(self) -> Transaction:
+        """Wait for the other writers and keep them out."""
+
+    def close(self) -> None: ...

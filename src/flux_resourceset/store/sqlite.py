@@ -1,0 +1,388 @@
+"""The SQLite store: one file in WAL mode, shared by any number of processes; this module alone knows sqlite3."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sqlite3
+import time as clock
+import uuid
+from collections.abc import Iterable, Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from flux_resourceset import changes, errors
+from flux_resourceset.changes import Change, Entry, Query, Snapshot, Stored, Tombstone
+from flux_resourceset.store import Memo
+
+APPLICATION_ID = 0x464C5258  # "FLRX": not just any SQLite file
+BUSY_SECONDS = 10.0  # how long to wait for another process's write
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+_REMEDY = "start a server with API_MODE=crud on it first"
+
+
+def migrations() -> list[str]:
+    """The steps from nothing to the schema, in order."""
+    folder = resources.files("flux_resourceset.store") / "sql"
+    names = sorted(f.name for f in folder.iterdir() if re.fullmatch(r"sqlite_\d+\.sql", f.name))
+    return [(folder / name).read_text(encoding="utf-8") for name in names]
+
+
+SCHEMA_VERSION = len(migrations())
+
+
+@contextlib.contextmanager
+def _speaking(path: Path) -> Iterator[None]:
+    """A driver's exceptions end here."""
+    try:
+        yield
+    except (sqlite3.Error, msgspec.DecodeError, msgspec.ValidationError, OverflowError) as exc:
+        raise errors.Unavailable(f"the database {path} cannot be used: {exc}") from exc
+
+
+class SqliteStore:
+    """A reading connection for freshness and queries and, unless read-only, a writing one."""
+
+    def __init__(self, path: Path, *, read_only: bool = False, create: bool = True) -> None:
+        self.path = path
+        self.read_only = read_only
+        self._frozen: object = None
+        self._identity: object = None
+        with _speaking(path):
+            if read_only:
+                self._reader = self._open_reader()
+            else:
+                self._writer = _open_writer(path, create)
+                self._reader = _connect(path, "ro")
+            self._identity = self._file()
+
+    def _open_reader(self) -> sqlite3.Connection:
+        if not self.path.exists():
+            raise errors.Unavailable(f"there is no database at {self.path}; {_REMEDY}")
+        connection = _connect(self.path, "ro")
+        try:
+            _check_schema(connection, self.path)
+        except sqlite3.OperationalError:
+            # WAL needs a -shm file beside the database. On a read-only volume with no writer about there is none
+            # and none can be made; then the file stands still, and can be read as it is until it changes.
+            connection.close()
+            if Path(f"{self.path}-wal").exists():
+                raise
+            self._frozen = self._file()
+            connection = _connect(self.path, "ro&immutable=1")
+            _check_schema(connection, self.path)
+        return connection
+
+    def _file(self) -> object:
+        """Which file it is: replaced ones must not go unnoticed."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return None
+        return (found.st_dev, found.st_ino) if self._frozen is None else (found.st_ino, found.st_mtime_ns, found.st_size)
+
+    # Store
+
+    def version(self) -> object:
+        with _speaking(self.path):
+            if self._file() != self._identity:
+                raise errors.Unavailable(f"the database {self.path} was removed or replaced under the running server")
+            return self._reader.execute("PRAGMA data_version").fetchone()[0]
+
+    def epoch(self) -> str:
+        with _speaking(self.path):
+            return _epoch(self._reader)
+
+    def snapshot(self) -> Snapshot:
+        with _speaking(self.path), _reading(self._reader) as db:
+            revision, count = db.execute("SELECT coalesce(max(revision), 0), count(*) FROM entries").fetchone()
+            if revision != count:
+                raise errors.Unavailable(
+                    f"the change log of {self.path} has {count} entries up to revision {revision}; restore a backup"
+                )
+            documents: dict[str, dict[str, Stored]] = {}
+            for kind, id, of, body in db.execute("SELECT kind, id, revision, body FROM documents ORDER BY kind, id"):
+                documents.setdefault(kind, {})[id] = Stored(_decode(body), of)
+            tombstones = db.execute("SELECT dns, id, revision FROM tombstones ORDER BY dns").fetchall()
+            return Snapshot(_epoch(db), revision, documents, tuple(Tombstone(*row) for row in tombstones))
+
+    def entries(self, after: int) -> list[Entry]:
+        with _speaking(self.path), _reading(self._reader) as db:
+            return _entries(db, "revision > ?", (after,), "")
+
+    def find(self, query: Query) -> list[Entry]:
+        where, values = _where(query)
+        with _speaking(self.path), _reading(self._reader) as db:
+            return _entries(db, where, values, f"ORDER BY revision DESC LIMIT {query.limit:d}")
+
+    def begin(self) -> SqliteTransaction:
+        with _speaking(self.path):
+            _begin_immediate(self._writer)
+        return SqliteTransaction(self._writer, self.path)
+
+    def close(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            self._reader.close()
+            if not self.read_only:
+                self._writer.close()
+
+
+class SqliteTransaction:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._db = connection
+        self._path = path
+
+    @property
+    def epoch(self) -> str:
+        with _speaking(self._path):
+            return _epoch(self._db)
+
+    def entries(self, after: int) -> list[Entry]:
+        with _speaking(self._path):
+            return _entries(self._db, "revision > ?", (after,), "")
+
+    def recall(self, key: str) -> Memo | None:
+        with _speaking(self._path):
+            row = self._db.execute("SELECT key, time, digest, body FROM memos WHERE key = ?", (key,)).fetchone()
+            return Memo(*row) if row else None
+
+    def commit(self, entry: Entry | None, memo: Memo | None = None, forget_before: str = "") -> None:
+        try:
+            with _speaking(self._path):
+                if entry is not None:
+                    _write_documents(self._db, entry)
+                    _write_log(self._db, [entry])
+                if memo is not None:
+                    self._db.execute("DELETE FROM memos WHERE time < ?", (forget_before,))
+                    self._db.execute(
+                        "INSERT OR REPLACE INTO memos VALUES (?, ?, ?, ?)",
+                        (memo.key, memo.time, memo.digest, memo.body),
+                    )
+                self._db.execute("COMMIT")
+        except errors.Unavailable:
+            self.rollback()
+            raise
+
+    def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:
+        try:
+            with _speaking(self._path):
+                for table in ("changes", "entries", "documents", "tombstones", "memos"):
+                    self._db.execute(f"DELETE FROM {table}")  # noqa: S608  # names from the line above
+                self._db.execute("UPDATE identity SET epoch = ?", (snapshot.epoch,))
+                self._db.executemany(
+                    "INSERT INTO documents VALUES (?, ?, ?, ?)",
+                    (
+                        (kind, id, stored.revision, _encode(stored.body))
+                        for kind, of_kind in snapshot.documents.items()
+                        for id, stored in of_kind.items()
+                    ),
+                )
+                self._db.executemany(
+                    "INSERT INTO tombstones VALUES (?, ?, ?)", ((t.dns, t.id, t.revision) for t in snapshot.tombstones)
+                )
+                _write_log(self._db, history)
+                self._db.execute("COMMIT")
+        except errors.Unavailable:
+            self.rollback()
+            raise
+
+    def rollback(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+
+
+# Opening
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    # used by one thread at a time, but not always by the same
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False,
+        timeout=BUSY_SECONDS,
+    )  # fmt: skip
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def _open_writer(path: Path, create: bool) -> sqlite3.Connection:
+    if not path.exists():
+        if not create:
+            raise errors.Unavailable(f"there is no database at {path}; use mode=rwc in DATABASE_URL to create it")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # the -wal and -shm files take the same mode
+        except OSError as exc:
+            raise errors.Unavailable(f"the database {path} cannot be created: {exc.strerror}") from exc
+    connection = _connect(path, "rw")
+    _retry(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
+    connection.execute("PRAGMA synchronous = FULL")
+    damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if damage != "ok":
+        raise errors.Unavailable(f"the database {path} is damaged ({damage}); restore it from a backup")
+    _migrate(connection, path)
+    return connection
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    _begin_immediate(connection)
+    try:
+        version = _version(connection)
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        if version == 0 and tables:
+            raise errors.Unavailable(f"the database {path} belongs to another program")
+        if version > SCHEMA_VERSION:
+            raise errors.Unavailable(f"the database {path} has schema {version}, newer than this program's {SCHEMA_VERSION}")
+        for step in migrations()[version:]:
+            for statement in _statements(step):
+                connection.execute(statement)
+        if version == 0:
+            connection.execute("INSERT INTO identity VALUES (?)", (uuid.uuid4().hex,))
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script, one by one, because executescript would commit in between."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
+    version = _version(connection)
+    if version == 0:
+        raise errors.Unavailable(f"the database {path} has no schema yet; {_REMEDY}")
+    if version != SCHEMA_VERSION:
+        raise errors.Unavailable(
+            f"the database {path} has schema {version} and this program wants {SCHEMA_VERSION}; "
+            "run the same release as the writer"
+        )
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    mine = connection.execute("PRAGMA application_id").fetchone()[0] in (0, APPLICATION_ID)
+    if not mine:
+        raise errors.Unavailable("the database belongs to another program")
+    return version
+
+
+def _begin_immediate(connection: sqlite3.Connection) -> None:
+    _retry(lambda: connection.execute("BEGIN IMMEDIATE"))
+
+
+def _retry(action: Any) -> None:
+    """SQLite waits by itself for a lock, but gives up at once in some races of opening and recovery."""
+    deadline = clock.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            action()
+            return
+        except sqlite3.OperationalError as exc:
+            if ("locked" not in str(exc) and "busy" not in str(exc)) or clock.monotonic() > deadline:
+                raise
+            clock.sleep(0.01)
+
+
+@contextlib.contextmanager
+def _reading(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Several selects that see one state."""
+    connection.execute("BEGIN")
+    try:
+        yield connection
+    finally:
+        connection.execute("ROLLBACK")
+
+
+# Rows
+
+
+def _epoch(db: sqlite3.Connection) -> str:
+    epoch: str = db.execute("SELECT epoch FROM identity").fetchone()[0]
+    return epoch
+
+
+def _entries(db: sqlite3.Connection, where: str, values: Iterable[object], tail: str) -> list[Entry]:
+    rows = db.execute(
+        "SELECT revision, time, actor, on_behalf_of, request_id, reason, forced FROM entries "  # noqa: S608  # our words
+        f"WHERE {where} {tail or 'ORDER BY revision'}",
+        tuple(values),
+    ).fetchall()
+    return [
+        Entry(revision, time, actor, on_behalf_of, request_id, reason, bool(forced), _changes(db, revision))
+        for revision, time, actor, on_behalf_of, request_id, reason, forced in rows
+    ]
+
+
+def _changes(db: sqlite3.Connection, revision: int) -> tuple[Change, ...]:
+    rows = db.execute("SELECT kind, id, operation, before, after FROM changes WHERE revision = ? ORDER BY position", (revision,))
+    return tuple(Change(kind, id, operation, _document(before), _document(after)) for kind, id, operation, before, after in rows)
+
+
+def _where(query: Query) -> tuple[str, list[object]]:
+    terms = {
+        "revision < ?": query.before,
+        "actor = ?": query.actor,
+        "time >= ?": query.since,
+        "time <= ?": query.until,
+    }
+    of_change = {"kind = ?": query.kind, "id = ?": query.id}
+    where = [term for term, value in terms.items() if value is not None]
+    values: list[object] = [value for value in terms.values() if value is not None]
+    inner = [term for term, value in of_change.items() if value is not None]
+    if inner:
+        where.append(f"revision IN (SELECT revision FROM changes WHERE {' AND '.join(inner)})")  # noqa: S608  # our words
+        values += [value for value in of_change.values() if value is not None]
+    return " AND ".join(where) or "true", values
+
+
+def _document(body: bytes | None) -> changes.Document | None:
+    return None if body is None else _decode(body)
+
+
+def _body(document: changes.Document | None) -> bytes | None:
+    return None if document is None else _encode(document)
+
+
+def _write_documents(db: sqlite3.Connection, entry: Entry) -> None:
+    gone = [(change.kind, change.id) for change in entry.changes if change.after is None]
+    kept = [(c.kind, c.id, entry.revision, _encode(c.after)) for c in entry.changes if c.after is not None]
+    db.executemany("DELETE FROM documents WHERE kind = ? AND id = ?", gone)
+    db.executemany("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", kept)
+    for dns, tombstone in changes.retirements(entry):
+        if tombstone is None:
+            db.execute("DELETE FROM tombstones WHERE dns = ?", (dns,))
+        else:
+            db.execute("INSERT OR REPLACE INTO tombstones VALUES (?, ?, ?)", (dns, tombstone.id, tombstone.revision))
+
+
+def _write_log(db: sqlite3.Connection, entries: Iterable[Entry]) -> None:
+    for e in entries:
+        db.execute(
+            "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (e.revision, e.time, e.actor, e.on_behalf_of, e.request_id, e.reason, int(e.forced)),
+        )
+        db.executemany(
+            "INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                (e.revision, position, c.kind, c.id, c.operation, _body(c.before), _body(c.after))
+                for position, c in enumerate(e.changes)
+            ),
+        )

@@ -1,0 +1,226 @@
+"""Whole fleets in files: the seed, exports and imports, checked before anything is written."""
+
+from __future__ import annotations
+
+import collections
+import datetime
+import hashlib
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from flux_resourceset import changes, documents, drafts, errors, fleet
+from flux_resourceset.changes import Document, Entry, Origin, Snapshot, Tombstone
+from flux_resourceset.kinds import CLUSTERS, Kind, Kinds
+from flux_resourceset.ledger import Ledger
+
+FORMAT = "flux-resourceset/v1"
+_SHOWN = 50
+
+
+def is_empty(state: fleet.Fleet) -> bool:
+    return state.revision == 0 and not state.tombstones and not any(state.documents.values())
+
+
+# Seed
+
+
+def seed(ledger: Ledger, path: Path, named: bool) -> bool:
+    """Load the seed into an empty store; whether anything was loaded."""
+    if not path.exists() and not named:
+        return False
+    by_kind = _seed_documents(ledger.kinds, path)
+    if not is_empty(ledger.fleet):
+        return False
+
+    def work(draft: drafts.Draft) -> None:
+        if is_empty(draft.base):  # else another process was faster
+            _create_all(draft, by_kind, str(path))
+
+    _, entry = ledger.write_now(work, Origin(actor="seed", reason=f"seed from {path.name}"))
+    return entry is not None
+
+
+def _seed_documents(kinds: Kinds, path: Path) -> dict[str, list[Any]]:
+    data = _json_object(path)
+    for name, found in data.items():
+        if name not in kinds.by_name:
+            raise errors.StartupError(f"{path}: {name!r} is no kind; there are {', '.join(kinds.by_name)}")
+        if not isinstance(found, list):
+            raise errors.StartupError(f"{path}: {name} must be an array of documents")
+    return {name: [_with_id(document) for document in found] for name, found in data.items()}
+
+
+def _with_id(document: Any) -> Any:
+    """The book's catalog examples call the id `_id`."""
+    if isinstance(document, dict) and "_id" in document and "id" not in document:
+        return {"id": document["_id"], **{name: value for name, value in document.items() if name != "_id"}}
+    return document
+
+
+def _create_all(draft: drafts.Draft, by_kind: Mapping[str, Iterable[Any]], source: str) -> None:
+    """Create everything, or name everything that is wrong."""
+    refusals: list[str] = []
+    for name, found in by_kind.items():
+        for position, document in enumerate(found):
+            try:
+                draft.create(draft.kinds.by_name[name], document)
+            except errors.Refusal as refusal:
+                refusals += _described(refusal, f"{name}[{position}]")
+    if not refusals:
+        for found_late in draft.refusals(draft.changes()):
+            refusals += _described(found_late, "")
+    if refusals:
+        more = f"; and {len(refusals) - _SHOWN} more" if len(refusals) > _SHOWN else ""
+        raise errors.StartupError(f"{source}: {'; '.join(refusals[:_SHOWN])}{more}")
+
+
+def _described(refusal: errors.Refusal, place: str) -> list[str]:
+    kind, id = refusal.extra.get("kind"), refusal.extra.get("id")
+    subject = f'{kind} "{id}"' if id else place
+    return [f"{subject}: {v.pointer or 'document'} {v.message}" for v in refusal.violations] or [refusal.detail]
+
+
+# Export and import
+
+
+def exported(ledger: Ledger, history: bool) -> bytes:
+    state = ledger.fleet
+    if state.unknown:
+        raise errors.StartupError(f"the store holds {', '.join(state.unknown)}, which is no kind here; set RESOURCES_DIR")
+    data: Document = {
+        "format": FORMAT,
+        "revision": state.revision,
+        "documents": {kind: [found[id].body for id in sorted(found)] for kind, found in state.documents.items()},
+        "tombstones": [msgspec.to_builtins(state.tombstones[dns]) for dns in sorted(state.tombstones)],
+    }
+    if history:
+        data["history"] = msgspec.to_builtins(ledger.history())
+    data["checksum"] = checksum(data)
+    return msgspec.json.format(msgspec.json.encode(data), indent=1) + b"\n"
+
+
+def checksum(data: Document) -> str:
+    content = {name: value for name, value in data.items() if name != "checksum"}
+    return "sha256:" + hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()
+
+
+def imported(ledger: Ledger, path: Path, replace: bool) -> int:
+    """Load an export; the number of documents. Nothing is written unless all of it is good."""
+    export = _checked_export(ledger.kinds, path)
+
+    def build(state: fleet.Fleet, log: list[Entry]) -> tuple[Snapshot, list[Entry]]:
+        if not is_empty(state) and not replace:
+            raise errors.StartupError("the store is not empty; use --replace to put the file in its place")
+        history = export.history
+        if history is None:
+            entry = _difference(state, export, path)
+            history = [*log, entry] if entry.changes else log
+        found, tombstones = changes.replayed(history)
+        known = {tombstone.dns: tombstone for tombstone in (*export.tombstones, *tombstones)}
+        live = {stored.body["cluster_dns"] for stored in found.get(CLUSTERS, {}).values()}
+        kept = tuple(tombstone for dns, tombstone in known.items() if dns not in live)
+        # a new epoch: whoever follows the log must read everything anew
+        return Snapshot(uuid.uuid4().hex, len(history), found, kept), history
+
+    ledger.restore(build)
+    return sum(map(len, export.documents.values()))
+
+
+def _difference(state: fleet.Fleet, export: _Export, path: Path) -> Entry:
+    """What turns the fleet into the export, as one transaction."""
+    made = []
+    for name, found in export.documents.items():
+        wanted = {document["id"]: document for document in found}
+        before = state.documents[name]
+        made += [changes.Change(name, id, "delete", before[id].body, None) for id in before if id not in wanted]
+        for id, document in wanted.items():
+            if id not in before:
+                made.append(changes.Change(name, id, "create", None, document))
+            elif before[id].body != document:
+                made.append(changes.Change(name, id, "update", before[id].body, document))
+    return Entry(
+        revision=state.revision + 1,
+        time=changes.timestamp(datetime.datetime.now(datetime.UTC)),
+        actor="import",
+        on_behalf_of=None,
+        request_id=None,
+        reason=f"import of {path.name}",
+        forced=False,
+        changes=tuple(made),
+    )
+
+
+class _Export(msgspec.Struct):
+    format: str
+    revision: int
+    documents: dict[str, list[dict[str, Any]]]
+    tombstones: list[Tombstone]
+    checksum: str
+    history: list[Entry] | None = None
+
+
+def _checked_export(kinds: Kinds, path: Path) -> _Export:
+    data = _json_object(path)
+    if data.get("format") != FORMAT:
+        raise errors.StartupError(f"{path}: is no export of this program: format must be {FORMAT}")
+    if data.get("checksum") != checksum(data):
+        raise errors.StartupError(f"{path}: the checksum does not fit the content; the file was damaged or edited")
+    try:
+        export = msgspec.convert(data, _Export)
+    except msgspec.ValidationError as exc:
+        raise errors.StartupError(f"{path}: {exc}") from exc
+    for name in export.documents:
+        if name not in kinds.by_name:
+            raise errors.StartupError(f"{path}: {name!r} is no kind here; add its file to RESOURCES_DIR")
+    export.documents = {kind.name: _completed(kind, export.documents.get(kind.name, [])) for kind in kinds}
+    problems = [
+        f'{kind.name} "{document.get("id", "")}": {violation.pointer} {violation.message}'
+        for kind in kinds
+        for document in export.documents[kind.name]
+        for violation in documents.violations(kinds, kind, document)
+    ]
+    for kind in kinds:
+        problems += _repeated(kind.name, "id", export.documents[kind.name])
+    problems += _repeated(CLUSTERS, "cluster_dns", export.documents[CLUSTERS])
+    if problems:
+        raise errors.StartupError(f"{path}: {'; '.join(problems[:_SHOWN])}")
+    if export.history is not None:
+        _check_history(kinds, export, path)
+    return export
+
+
+def _completed(kind: Kind, found: list[Document]) -> list[Document]:
+    return [documents.completed(kind, document) for document in found]
+
+
+def _repeated(name: str, field: str, found: list[Document]) -> list[str]:
+    counted = collections.Counter(str(document.get(field)) for document in found)
+    return [f"{name}: {field} {value!r} stands there {count} times" for value, count in counted.items() if count > 1]
+
+
+def _check_history(kinds: Kinds, export: _Export, path: Path) -> None:
+    history = export.history or []
+    if [entry.revision for entry in history] != list(range(1, len(history) + 1)):
+        raise errors.StartupError(f"{path}: the history has gaps")
+    found, _ = changes.replayed(history)
+    for kind in kinds:
+        replayed = {id: documents.completed(kind, s.body) for id, s in found.get(kind.name, {}).items()}
+        if replayed != {document["id"]: document for document in export.documents[kind.name]}:
+            raise errors.StartupError(f"{path}: the history does not lead to the {kind.name}")
+
+
+def _json_object(path: Path) -> Document:
+    try:
+        data = json.loads(path.read_bytes().decode("utf-8"))
+    except OSError as exc:
+        raise errors.StartupError(f"{path}: cannot be read: {exc.strerror}") from exc
+    except (ValueError, RecursionError) as exc:
+        raise errors.StartupError(f"{path}: is not JSON: {exc}") from exc
+    if not isinstance(data, dict):
+        raise errors.StartupError(f"{path}: must hold a JSON object")
+    return data

@@ -1,0 +1,91 @@
+"""A real server process for tests: started on a free port, asked over HTTP, stopped by its own pid."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import httpx
+
+READ, WRITE = "read-token", "write-token"
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def environment(directory: Path, **overrides: str) -> dict[str, str]:
+    """What a server of a test gets: nothing from the outside but the PATH."""
+    return {
+        "PATH": os.environ["PATH"],
+        "API_MODE": "crud",
+        "AUTH_TOKEN": READ,
+        "CRUD_AUTH_TOKEN": WRITE,
+        "DATABASE_URL": f"sqlite://{directory}/fleet.db?mode=rwc",
+        "LISTEN_ADDR": f"127.0.0.1:{free_port()}",
+        **overrides,
+    }
+
+
+class Server:
+    def __init__(self, directory: Path, env: Mapping[str, str]) -> None:
+        self.url = "http://" + env["LISTEN_ADDR"]
+        self.address = ("127.0.0.1", int(env["LISTEN_ADDR"].rpartition(":")[2]))
+        self.log = directory / f"server-{self.address[1]}.log"
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "flux_resourceset.server"], cwd=directory, env=dict(env), stderr=log, stdout=log
+            )
+
+    def wait(self, path: str = "/health", seconds: float = 20.0) -> None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise AssertionError(f"the server stopped with {self.process.returncode}:\n{self.log.read_text()}")
+            with contextlib.suppress(httpx.TransportError):
+                if httpx.get(self.url + path).status_code == 200:
+                    return
+            time.sleep(0.02)
+        raise AssertionError(f"the server did not answer {path}:\n{self.log.read_text()}")
+
+    def client(self, token: str | None = WRITE) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=30)
+
+    def stop(self) -> int:
+        """SIGTERM, and its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(15)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@contextlib.contextmanager
+def serving(directory: Path, wait_for: str = "/ready", **overrides: str) -> Iterator[Server]:
+    """A server in a directory of its own; `wait_for` is the path that must answer 200 first."""
+    server = Server(directory, environment(directory, **overrides))
+    try:
+        server.wait(wait_for)
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.stop()
