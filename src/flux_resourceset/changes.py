@@ -22,7 +22,14 @@ class Change(msgspec.Struct, frozen=True):
     after: Document | None
 
 
-class Entry(msgspec.Struct, frozen=True):
+class Retired(msgspec.Struct, frozen=True):
+    """The DNS name of a cluster that was decommissioned somewhere else and came along with an import."""
+
+    dns: str
+    id: str
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One transaction. Revisions are 1, 2, 3, … without gaps, over the whole fleet."""
 
     revision: int
@@ -33,6 +40,7 @@ class Entry(msgspec.Struct, frozen=True):
     reason: str | None
     forced: bool
     changes: tuple[Change, ...]
+    retired: tuple[Retired, ...] = ()
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -94,6 +102,8 @@ class Query(msgspec.Struct, frozen=True):
 
 def retirements(entry: Entry) -> Iterator[tuple[str, Tombstone | None]]:
     """What an entry does to tombstones: a DNS name and its tombstone, or None when the name is alive again."""
+    for known in entry.retired:
+        yield known.dns, Tombstone(known.dns, known.id, entry.revision)
     for change in entry.changes:
         if change.kind != CLUSTERS:
             continue

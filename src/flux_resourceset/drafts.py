@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from flux_resourceset import documents, errors, fleet, merge
-from flux_resourceset.changes import Change, Document
+from flux_resourceset.changes import Change, Document, Retired
 from flux_resourceset.documents import pointer
 from flux_resourceset.errors import Violation
 from flux_resourceset.kinds import CLUSTERS, Kind
@@ -43,6 +43,8 @@ class Draft:
         self.kinds = base.kinds
         self.forced = False
         self.warnings: list[str] = []
+        self.importing = False  # an export may hold references that force left dangling
+        self._retired: dict[str, str] = {}
         self._after: dict[Key, Document | None] = {}
         self._force: set[Key] = set()
         self._dependents_of: dict[str, dict[str, list[str]]] = {}  # by kind, made when first asked for
@@ -97,6 +99,24 @@ class Draft:
         before = self.require(kind.name, id)
         self._put(kind, id, documents.merge_patch(before, patch))
 
+    def put(self, kind: Kind, document: Any) -> str:
+        """Create or replace, whatever was there."""
+        id = document.get("id") if isinstance(document, dict) else None
+        return self._put(kind, id if isinstance(id, str) else "", document)
+
+    def retire(self, dns: str, id: str) -> None:
+        """Take over a tombstone; it counts for nothing if a cluster has the name."""
+        self._retired[dns] = id
+
+    def retired(self) -> tuple[Retired, ...]:
+        alive = {after["cluster_dns"] for (kind, _), after in self._after.items() if kind == CLUSTERS and after}
+        gone = {id for (kind, id), after in self._after.items() if kind == CLUSTERS and after is None}
+        return tuple(
+            Retired(dns, id)
+            for dns, id in self._retired.items()
+            if dns not in alive and dns not in self.base.tombstones and self.base.cluster_ids.get(dns, "") in {"", *gone}
+        )
+
     def delete(self, kind: Kind, id: str, force: bool = False) -> Document:
         before = self.require(kind.name, id)
         self._after[kind.name, id] = None
@@ -108,13 +128,17 @@ class Draft:
     # Parts of a cluster
 
     def reference(self, cluster_id: str, kind: Kind, id: str) -> Document:
-        found = self._reference(self.require(CLUSTERS, cluster_id), kind, id)
+        found = self.held_reference(cluster_id, kind, id)
         if found is None:
             raise errors.NotFound(
                 f'{_subject(CLUSTERS, cluster_id)} does not have {kind.singular} "{id}"',
                 extra={"kind": kind.name, "id": id},
             )
-        return found[1]
+        return found
+
+    def held_reference(self, cluster_id: str, kind: Kind, id: str) -> Document | None:
+        found = self._reference(self.require(CLUSTERS, cluster_id), kind, id)
+        return found[1] if found else None
 
     def assign(self, cluster_id: str, kind: Kind, id: str, reference: Any) -> None:
         """Add a reference, or replace the one that is there."""
@@ -209,7 +233,7 @@ class Draft:
 
     def _related(self, kind: Kind, id: str, document: Document) -> Iterator[Violation]:
         """What is wrong with a document in view of the others."""
-        if kind.name == CLUSTERS:
+        if kind.name == CLUSTERS and not self.importing:
             yield from self._unknown_references(id, document)
         if kind.dependencies:
             yield from self._broken_dependencies(kind, id, document)

@@ -21,7 +21,7 @@ CLUSTERS = "clusters"
 DEFAULT_ENVIRONMENTS = ("dev", "qa", "uat", "prod")
 
 # Top-level routes of the API that a collection cannot take.
-RESERVED_KINDS = frozenset({"api", "batch", "changes", "health", "kinds", "metrics", "openapi", "ready"})
+RESERVED_KINDS = frozenset({"api", "batch", "changes", "export", "health", "import", "kinds", "metrics", "openapi", "ready"})
 # Flux Operator or our own answers use these.
 RESERVED_FIELDS = frozenset({"kind", "provider", "cluster", "patches"})
 

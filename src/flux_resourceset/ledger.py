@@ -6,18 +6,30 @@ import asyncio
 import datetime
 import logging
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, TypeVar
 
 from flux_resourceset import changes, drafts, errors, fleet
 from flux_resourceset.changes import Entry, Origin
 from flux_resourceset.kinds import Kinds
-from flux_resourceset.store import Store, Transaction
+from flux_resourceset.store import Memo, Store, Transaction
 
 log = logging.getLogger(__name__)
 
+KEPT = datetime.timedelta(hours=24)  # how long an answer is kept under its idempotency key
+
 T = TypeVar("T")
 Work = Callable[[drafts.Draft], T]
+
+
+class Once(Generic[T]):
+    """A write under an idempotency key: its answer is kept with it, and given again for the same request."""
+
+    def __init__(self, key: str, digest: str, render: Callable[[T, Entry | None], bytes]) -> None:
+        self.key = key
+        self.digest = digest
+        self.render = render
+        self.body = b""
 
 
 class Ledger:
@@ -90,16 +102,25 @@ class Ledger:
     # Writing
 
     async def write(self, work: Work[T], origin: Origin, *, dry_run: bool = False) -> tuple[T, Entry | None]:
-        """Run the work on a draft and commit what it made, as one transaction; no entry when nothing changed.
+        """Run the work on a draft and commit what it made, as one transaction; no entry when nothing changed."""
+        return await self._shielded(self._write(work, origin, dry_run, None))
 
-        Not cancelled with its request: a half-waited commit would leave the caller without the truth.
-        """
-        task = asyncio.ensure_future(self._write(work, origin, dry_run))
+    async def write_once(self, work: Work[T], origin: Origin, once: Once[T]) -> bytes:
+        """The same, but a request that was carried out before gets its first answer again."""
+        try:
+            await self._shielded(self._write(work, origin, False, once))
+        except _Answered as answered:
+            return answered.body
+        return once.body
+
+    async def _shielded(self, writing: Coroutine[Any, Any, T]) -> T:
+        """Not cancelled with its request: a half-waited commit would leave the caller without the truth."""
+        task = asyncio.ensure_future(writing)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
-    async def _write(self, work: Work[T], origin: Origin, dry_run: bool) -> tuple[T, Entry | None]:
+    async def _write(self, work: Work[T], origin: Origin, dry_run: bool, once: Once[T] | None) -> tuple[T, Entry | None]:
         async with self._writing:
             self.refresh()
             assert self._store is not None
@@ -107,8 +128,8 @@ class Ledger:
             # nobody else can commit while the transaction is open, so the fleet stands still meanwhile
             transaction = await asyncio.to_thread(self._store.begin)
             self._catch_up(transaction)
-            result, entry = await asyncio.to_thread(self._execute, transaction, work, origin, dry_run)
-            return result, self._published(entry)
+            result, entry = await asyncio.to_thread(self._execute, transaction, work, origin, dry_run, once)
+            return result, entry if dry_run else self._published(entry)
 
     def write_now(self, work: Work[T], origin: Origin) -> tuple[T, Entry | None]:
         """The same without an event loop, for start-up and commands."""
@@ -116,7 +137,7 @@ class Ledger:
         assert self._store is not None
         transaction = self._store.begin()
         self._catch_up(transaction)
-        result, entry = self._execute(transaction, work, origin, False)
+        result, entry = self._execute(transaction, work, origin, False, None)
         return result, self._published(entry)
 
     def restore(self, build: Callable[[fleet.Fleet, list[Entry]], tuple[changes.Snapshot, list[Entry]]]) -> None:
@@ -142,31 +163,47 @@ class Ledger:
             transaction.rollback()
             raise
 
-    def _execute(self, transaction: Transaction, work: Work[T], origin: Origin, dry_run: bool) -> tuple[T, Entry | None]:
+    def _execute(
+        self, transaction: Transaction, work: Work[T], origin: Origin, dry_run: bool, once: Once[T] | None
+    ) -> tuple[T, Entry | None]:
+        now = datetime.datetime.now(datetime.UTC)
+        forget_before = changes.timestamp(now - KEPT)
         try:
+            if once is not None:
+                _check_repeated(transaction.recall(once.key), once, forget_before)
             draft = drafts.Draft(self.fleet)
             result = work(draft)
-            made = draft.finish()
-            for warning in draft.warnings:
-                log.warning(warning, extra={"actor": origin.actor, "request_id": origin.request_id})
-            if dry_run or not made:
+            entry = self._entry(draft, origin, now)
+            if dry_run or (entry is None and once is None):
                 transaction.rollback()
-                return result, None
-            entry = Entry(
-                revision=self.fleet.revision + 1,
-                time=changes.timestamp(datetime.datetime.now(datetime.UTC)),
-                actor=origin.actor,
-                on_behalf_of=origin.on_behalf_of,
-                request_id=origin.request_id,
-                reason=origin.reason,
-                forced=draft.forced,
-                changes=made,
-            )
+                return result, entry
+            memo = None
+            if once is not None:
+                once.body = once.render(result, entry)
+                memo = Memo(once.key, changes.timestamp(now), once.digest, once.body)
         except BaseException:
             transaction.rollback()
             raise
-        transaction.commit(entry)
+        transaction.commit(entry, memo, forget_before)
         return result, entry
+
+    def _entry(self, draft: drafts.Draft, origin: Origin, now: datetime.datetime) -> Entry | None:
+        made, retired = draft.finish(), draft.retired()
+        for warning in draft.warnings:
+            log.warning(warning, extra={"actor": origin.actor, "request_id": origin.request_id})
+        if not made and not retired:
+            return None
+        return Entry(
+            revision=self.fleet.revision + 1,
+            time=changes.timestamp(now),
+            actor=origin.actor,
+            on_behalf_of=origin.on_behalf_of,
+            request_id=origin.request_id,
+            reason=origin.reason,
+            forced=draft.forced,
+            changes=made,
+            retired=retired,
+        )
 
     def _published(self, entry: Entry | None) -> Entry | None:
         if entry is not None:
@@ -185,3 +222,19 @@ class Ledger:
                 },
             )
         return entry
+
+
+class _Answered(Exception):
+    """Not an error: the request was carried out before."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__()
+        self.body = body
+
+
+def _check_repeated(memo: Memo | None, once: Once[T], forget_before: str) -> None:
+    if memo is None or memo.time < forget_before:
+        return
+    if memo.digest != once.digest:
+        raise errors.Invalid("Idempotency-Key was used for another request within 24 hours; use a new one")
+    raise _Answered(memo.body)

@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         return int(arguments.run(arguments, os.environ))
-    except (errors.StartupError, errors.Unavailable) as exc:
+    except errors.Error as exc:
         print(f"flux-resourceset: {exc}".replace("\n", " "), file=sys.stderr)
         return 2
 

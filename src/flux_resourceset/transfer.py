@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import collections
-import datetime
 import hashlib
 import json
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -111,15 +110,43 @@ def checksum(data: Document) -> str:
 
 def imported(ledger: Ledger, path: Path, replace: bool) -> int:
     """Load an export; the number of documents. Nothing is written unless all of it is good."""
-    export = _checked_export(ledger.kinds, path)
+    export = parsed(ledger.kinds, _json_object(path), str(path))
+    if export.history is not None:
+        _restore(ledger, export, replace)
+    else:
+        ledger.write_now(importing(export, replace=replace), Origin(actor="import", reason=f"import of {path.name}"))
+    return export.count
 
+
+def importing(export: Export, *, replace: bool = False, merge: bool = False) -> Callable[[drafts.Draft], None]:
+    """The work of an import: into an empty store, in the place of everything, or on top of what is there."""
+
+    def work(draft: drafts.Draft) -> None:
+        if not (replace or merge or is_empty(draft.base)):
+            raise _not_empty()
+        draft.importing = True
+        for kind in draft.kinds if replace else ():
+            wanted = {document["id"] for document in export.documents[kind.name]}
+            for id in [id for id in draft.base.documents[kind.name] if id not in wanted]:
+                draft.delete(kind, id, force=True)
+        for kind in draft.kinds:
+            for document in export.documents[kind.name]:
+                draft.put(kind, document)
+        for tombstone in export.tombstones:
+            draft.retire(tombstone.dns, tombstone.id)
+
+    return work
+
+
+def _not_empty() -> errors.Conflict:
+    return errors.Conflict("the store is not empty; ask for the file to replace what is there, or to be merged into it")
+
+
+def _restore(ledger: Ledger, export: Export, replace: bool) -> None:
     def build(state: fleet.Fleet, log: list[Entry]) -> tuple[Snapshot, list[Entry]]:
         if not is_empty(state) and not replace:
-            raise errors.StartupError("the store is not empty; use --replace to put the file in its place")
-        history = export.history
-        if history is None:
-            entry = _difference(state, export, path)
-            history = [*log, entry] if entry.changes else log
+            raise _not_empty()
+        history = export.history or []
         found, tombstones = changes.replayed(history)
         known = {tombstone.dns: tombstone for tombstone in (*export.tombstones, *tombstones)}
         live = {stored.body["cluster_dns"] for stored in found.get(CLUSTERS, {}).values()}
@@ -128,34 +155,9 @@ def imported(ledger: Ledger, path: Path, replace: bool) -> int:
         return Snapshot(uuid.uuid4().hex, len(history), found, kept), history
 
     ledger.restore(build)
-    return sum(map(len, export.documents.values()))
 
 
-def _difference(state: fleet.Fleet, export: _Export, path: Path) -> Entry:
-    """What turns the fleet into the export, as one transaction."""
-    made = []
-    for name, found in export.documents.items():
-        wanted = {document["id"]: document for document in found}
-        before = state.documents[name]
-        made += [changes.Change(name, id, "delete", before[id].body, None) for id in before if id not in wanted]
-        for id, document in wanted.items():
-            if id not in before:
-                made.append(changes.Change(name, id, "create", None, document))
-            elif before[id].body != document:
-                made.append(changes.Change(name, id, "update", before[id].body, document))
-    return Entry(
-        revision=state.revision + 1,
-        time=changes.timestamp(datetime.datetime.now(datetime.UTC)),
-        actor="import",
-        on_behalf_of=None,
-        request_id=None,
-        reason=f"import of {path.name}",
-        forced=False,
-        changes=tuple(made),
-    )
-
-
-class _Export(msgspec.Struct):
+class Export(msgspec.Struct):
     format: str
     revision: int
     documents: dict[str, list[dict[str, Any]]]
@@ -163,20 +165,24 @@ class _Export(msgspec.Struct):
     checksum: str
     history: list[Entry] | None = None
 
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.documents.values()))
 
-def _checked_export(kinds: Kinds, path: Path) -> _Export:
-    data = _json_object(path)
-    if data.get("format") != FORMAT:
-        raise errors.StartupError(f"{path}: is no export of this program: format must be {FORMAT}")
+
+def parsed(kinds: Kinds, data: Any, source: str) -> Export:
+    """An export that is whole and good, with its documents completed."""
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise errors.Invalid(f"{source}: is no export of this program: format must be {FORMAT}")
     if data.get("checksum") != checksum(data):
-        raise errors.StartupError(f"{path}: the checksum does not fit the content; the file was damaged or edited")
+        raise errors.Invalid(f"{source}: the checksum does not fit the content; it was damaged or edited")
     try:
-        export = msgspec.convert(data, _Export)
+        export = msgspec.convert(data, Export)
     except msgspec.ValidationError as exc:
-        raise errors.StartupError(f"{path}: {exc}") from exc
+        raise errors.Invalid(f"{source}: {exc}") from exc
     for name in export.documents:
         if name not in kinds.by_name:
-            raise errors.StartupError(f"{path}: {name!r} is no kind here; add its file to RESOURCES_DIR")
+            raise errors.Invalid(f"{source}: {name!r} is no kind here; add its file to RESOURCES_DIR")
     export.documents = {kind.name: _completed(kind, export.documents.get(kind.name, [])) for kind in kinds}
     problems = [
         f'{kind.name} "{document.get("id", "")}": {violation.pointer} {violation.message}'
@@ -188,9 +194,9 @@ def _checked_export(kinds: Kinds, path: Path) -> _Export:
         problems += _repeated(kind.name, "id", export.documents[kind.name])
     problems += _repeated(CLUSTERS, "cluster_dns", export.documents[CLUSTERS])
     if problems:
-        raise errors.StartupError(f"{path}: {'; '.join(problems[:_SHOWN])}")
+        raise errors.Invalid(f"{source}: {'; '.join(problems[:_SHOWN])}")
     if export.history is not None:
-        _check_history(kinds, export, path)
+        _check_history(kinds, export, source)
     return export
 
 
@@ -203,15 +209,15 @@ def _repeated(name: str, field: str, found: list[Document]) -> list[str]:
     return [f"{name}: {field} {value!r} stands there {count} times" for value, count in counted.items() if count > 1]
 
 
-def _check_history(kinds: Kinds, export: _Export, path: Path) -> None:
+def _check_history(kinds: Kinds, export: Export, source: str) -> None:
     history = export.history or []
     if [entry.revision for entry in history] != list(range(1, len(history) + 1)):
-        raise errors.StartupError(f"{path}: the history has gaps")
+        raise errors.Invalid(f"{source}: the history has gaps")
     found, _ = changes.replayed(history)
     for kind in kinds:
         replayed = {id: documents.completed(kind, s.body) for id, s in found.get(kind.name, {}).items()}
         if replayed != {document["id"]: document for document in export.documents[kind.name]}:
-            raise errors.StartupError(f"{path}: the history does not lead to the {kind.name}")
+            raise errors.Invalid(f"{source}: the history does not lead to the {kind.name}")
 
 
 def _json_object(path: Path) -> Document:

@@ -14,7 +14,7 @@ from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flux_resourceset import errors
-from flux_resourceset.http import auth, crud, flux, metrics, poll, problems
+from flux_resourceset.http import auth, bulk, crud, flux, metrics, poll, problems
 from flux_resourceset.kinds import CLUSTERS, Kinds
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.tokens import Tokens
@@ -58,6 +58,13 @@ def routes(kinds: Kinds, ledger: Ledger, measures: metrics.Metrics, document: Ca
         table[poll.PREFIX + "{cluster_dns}/" + kind.endpoint] = {"GET": polled.view(kind.endpoint)}
     if writable:
         table |= _crud_routes(kinds, crud.CrudRoutes(ledger))
+        many = bulk.BulkRoutes(ledger)
+        table |= {
+            "/kinds": {"GET": many.kinds},
+            "/batch": {"POST": many.batch},
+            "/export": {"GET": many.export},
+            "/import": {"POST": many.load},
+        }
     return [Route(path, Resource(handlers)) for path, handlers in table.items()]
 
 
@@ -176,7 +183,7 @@ class Gate:
             scope["state"]["token"] = token
         for route in self._table:
             match, child = route.matches(scope)
-            if match is Match.FULL:
+            if match is Match.FULL and not scope["path"].endswith("\n"):  # which the $ of a pattern lets pass
                 scope.update(child)
                 return route.path, route.app
         raise errors.NotFound(f"there is nothing at {scope['path']}; /openapi.yaml lists every path")

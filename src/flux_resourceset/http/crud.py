@@ -205,11 +205,7 @@ class CrudRoutes:
             stored = self._ledger.fleet.get(kind.name, id)
             if stored is None:
                 raise errors.NotFound(f'{kind.name} "{id}" does not exist', extra={"kind": kind.name, "id": id})
-            known = _tags(request, "if-none-match") or frozenset()
-            tag = f'"{stored.revision}"'
-            if {"*", tag} & {found.removeprefix("W/") for found in known}:
-                return Response(None, 304, {"ETag": tag})
-            return document_response(stored)
+            return _not_modified(request, stored) or document_response(stored)
 
         return endpoint
 
@@ -270,7 +266,7 @@ class CrudRoutes:
             self._ledger.refresh()
             value = part(Draft(self._ledger.fleet), cluster_id, id)
             stored = self._ledger.fleet.documents[CLUSTERS][cluster_id]
-            return json_response(value, headers={"ETag": f'"{stored.revision}"'})
+            return _not_modified(request, stored) or document_response(Stored(value, stored.revision))
 
         return endpoint
 
@@ -348,6 +344,14 @@ class CrudRoutes:
         if not found or found[0].revision != revision:
             raise errors.NotFound(f"there is no revision {text}; the newest is {self._ledger.fleet.revision}")
         return json_response(found[0])
+
+
+def _not_modified(request: Request, stored: Stored) -> Response | None:
+    known = _tags(request, "if-none-match") or frozenset()
+    tag = f'"{stored.revision}"'
+    if {"*", tag} & {found.removeprefix("W/") for found in known}:
+        return Response(None, 304, {"ETag": tag})
+    return None
 
 
 def _after(entry: Entry | None, kind: str, id: str, before: Stored | None) -> Stored:

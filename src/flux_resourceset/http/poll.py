@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 from email.utils import formatdate
 from typing import Any
 
@@ -17,7 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from flux_resourceset import errors
-from flux_resourceset.http import auth
+from flux_resourceset.http import auth, problems
 from flux_resourceset.http.metrics import Metrics
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.tokens import Tokens
@@ -28,6 +29,7 @@ _END = b" HTTP/1.1\r\n"
 
 IDLE_SECONDS = 5.0  # Flux leaves its connections idle for 90 s and never uses them again
 _MAX_HEADS = 1024  # distinct header blocks to remember; a fleet has a handful
+_MAX_HEAD_BYTES = 4096  # of one that is remembered: nobody shall fill the memory with long ones
 
 # Header names whose presence cannot change the answer, or changes it in a way that is looked at below.
 _PLAIN = frozenset({b"host", b"user-agent", b"accept", b"accept-encoding", b"authorization"})
@@ -46,11 +48,12 @@ def headers(body: bytes, packed: bool) -> list[tuple[bytes, bytes]]:
 
 
 def accepts_gzip(values: list[bytes]) -> bool:
+    """Whether Accept-Encoding takes gzip: what it says of gzip itself beats what it says of everything."""
+    wanted: dict[bytes, bool] = {}
     for part in b",".join(values).lower().split(b","):
         coding, _, weight = part.partition(b";")
-        if coding.strip() in (b"gzip", b"x-gzip", b"*"):
-            return weight.replace(b" ", b"").rstrip(b"0.") != b"q="
-    return False
+        wanted[coding.strip()] = weight.translate(None, b" \t").rstrip(b"0.") != b"q="
+    return next((wanted[coding] for coding in (b"gzip", b"x-gzip", b"*") if coding in wanted), False)
 
 
 class Fast:
@@ -132,9 +135,11 @@ class Fast:
             auth.authenticate(self.tokens, authorization)
         except errors.Unauthorized:
             return None
+        packed = accepts_gzip(encodings)
         if len(self.heads) >= _MAX_HEADS:
             self.heads.clear()
-        packed = self.heads[head] = accepts_gzip(encodings)
+        if len(head) <= _MAX_HEAD_BYTES:
+            self.heads[head] = packed
         return packed
 
     def sweep(self) -> None:
@@ -146,6 +151,18 @@ class Fast:
 
 def _is_plain(value: bytes) -> bool:
     return all(32 <= byte < 127 or byte == 9 for byte in value)
+
+
+class OrdinaryProtocol(HttpToolsProtocol):
+    """uvicorn's protocol; what it refuses before any route sees it is a problem like all others."""
+
+    def send_400_response(self, msg: str) -> None:
+        refusal = errors.BadRequest("this is not a well-formed HTTP/1.1 request")
+        response = problems.response(refusal, uuid.uuid4().hex)
+        headers = [*self.server_state.default_headers, *response.raw_headers, (b"connection", b"close")]
+        lines = b"".join(b"%b: %b\r\n" % header for header in headers)
+        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n%b\r\n%b" % (lines, response.body))
+        self.transport.close()
 
 
 class PollProtocol(asyncio.Protocol):
@@ -173,7 +190,7 @@ class PollProtocol(asyncio.Protocol):
 
     def _hand_over(self, data: bytes) -> None:
         self._forget()
-        protocol: HttpToolsProtocol = self._make()
+        protocol: OrdinaryProtocol = self._make()
         self._transport.set_protocol(protocol)
         protocol.connection_made(self._transport)
         protocol.data_received(data)
@@ -203,6 +220,6 @@ def protocol_class(fast: Fast) -> Any:
     """What uvicorn calls for every connection."""
 
     def connect(config: Config, server_state: ServerState, app_state: dict[str, Any], **kwargs: Any) -> PollProtocol:
-        return PollProtocol(fast, lambda: HttpToolsProtocol(config, server_state, app_state))
+        return PollProtocol(fast, lambda: OrdinaryProtocol(config, server_state, app_state))
 
     return connect

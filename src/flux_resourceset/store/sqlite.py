@@ -17,7 +17,7 @@ from urllib.parse import quote
 import msgspec
 
 from flux_resourceset import changes, errors
-from flux_resourceset.changes import Change, Entry, Query, Snapshot, Stored, Tombstone
+from flux_resourceset.changes import Change, Entry, Query, Retired, Snapshot, Stored, Tombstone
 from flux_resourceset.store import Memo
 
 APPLICATION_ID = 0x464C5258  # "FLRX": not just any SQLite file
@@ -25,6 +25,7 @@ BUSY_SECONDS = 10.0  # how long to wait for another process's write
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
+_retired = msgspec.json.Decoder(tuple[Retired, ...]).decode
 
 _REMEDY = "start a server with API_MODE=crud on it first"
 
@@ -321,13 +322,23 @@ def _epoch(db: sqlite3.Connection) -> str:
 
 def _entries(db: sqlite3.Connection, where: str, values: Iterable[object], tail: str) -> list[Entry]:
     rows = db.execute(
-        "SELECT revision, time, actor, on_behalf_of, request_id, reason, forced FROM entries "  # noqa: S608  # our words
+        "SELECT revision, time, actor, on_behalf_of, request_id, reason, forced, retired FROM entries "  # noqa: S608  # our words
         f"WHERE {where} {tail or 'ORDER BY revision'}",
         tuple(values),
     ).fetchall()
     return [
-        Entry(revision, time, actor, on_behalf_of, request_id, reason, bool(forced), _changes(db, revision))
-        for revision, time, actor, on_behalf_of, request_id, reason, forced in rows
+        Entry(
+            revision,
+            time,
+            actor,
+            on_behalf_of,
+            request_id,
+            reason,
+            bool(forced),
+            _changes(db, revision),
+            _retired(retired) if retired else (),
+        )
+        for revision, time, actor, on_behalf_of, request_id, reason, forced, retired in rows
     ]
 
 
@@ -376,8 +387,17 @@ def _write_documents(db: sqlite3.Connection, entry: Entry) -> None:
 def _write_log(db: sqlite3.Connection, entries: Iterable[Entry]) -> None:
     for e in entries:
         db.execute(
-            "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (e.revision, e.time, e.actor, e.on_behalf_of, e.request_id, e.reason, int(e.forced)),
+            "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                e.revision,
+                e.time,
+                e.actor,
+                e.on_behalf_of,
+                e.request_id,
+                e.reason,
+                int(e.forced),
+                _encode(e.retired) if e.retired else None,
+            ),
         )
         db.executemany(
             "INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?)",

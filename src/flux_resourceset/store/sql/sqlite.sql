@@ -24,7 +24,8 @@ CREATE TABLE entries (
     on_behalf_of TEXT,
     request_id TEXT,
     reason TEXT,
-    forced INTEGER NOT NULL
+    forced INTEGER NOT NULL,
+    retired BLOB -- JSON: tombstones that an import brought along
 ) STRICT;
 
 CREATE TABLE changes (

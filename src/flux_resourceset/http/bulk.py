@@ -1,0 +1,102 @@
+"""The routes for much at once: batches, whole fleets in and out, and the kinds themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from flux_resourceset import __version__, errors, operations, transfer
+from flux_resourceset.changes import Entry
+from flux_resourceset.http import bodies, crud
+from flux_resourceset.kinds import Kind
+from flux_resourceset.ledger import Ledger, Once
+
+_KEY = re.compile(r"[\x21-\x7e]{1,200}")
+
+
+def described(kind: Kind) -> dict[str, Any]:
+    """A kind as clients get it: all that commands and forms need."""
+    return {
+        "kind": kind.name,
+        "api_version": kind.api_version,
+        "description": kind.description,
+        "singular": kind.singular,
+        "endpoint": kind.endpoint if kind.cluster_field else None,
+        "cluster_field": kind.cluster_field,
+        "patches": kind.patches,
+        "overrides": list(kind.overrides),
+        "reference": kind.reference,
+        "filters": [item.name for item in kind.filters],
+        "methods": {level: list(methods) for level, methods in kind.methods.items()},
+        "schema": kind.schema,
+    }
+
+
+class BulkRoutes:
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._kinds = msgspec.json.encode([described(kind) for kind in ledger.kinds])
+        self._kinds_tag = '"' + hashlib.sha256(self._kinds).hexdigest()[:16] + '"'
+
+    async def kinds(self, request: Request) -> Response:
+        crud.query(request)
+        headers = {"ETag": self._kinds_tag, "X-Server-Version": __version__}
+        if self._kinds_tag in request.headers.get("if-none-match", ""):
+            return Response(None, 304, headers)
+        return Response(self._kinds, headers=headers, media_type="application/json")
+
+    async def batch(self, request: Request) -> Response:
+        dry_run = crud.flag(crud.query(request, frozenset({"dry_run"})), "dry_run")
+        body = await bodies.read(request, limit=bodies.MAX_BULK_BYTES)
+        wanted = operations.parsed(self._ledger.kinds, body)
+        batch = operations.Batch(wanted)
+        origin = crud.origin(request)
+
+        def render(result: None, entry: Entry | None) -> bytes:
+            revision = entry.revision if entry and not dry_run else None
+            results = batch.results(entry)
+            return msgspec.json.encode({"revision": revision, "dry_run": dry_run, "results": results})
+
+        key = _idempotency_key(request)
+        try:
+            if key is not None and not dry_run:
+                digest = hashlib.sha256(msgspec.json.encode(body, order="deterministic")).hexdigest()
+                once = Once(f"{origin.actor} {key}", digest, render)
+                return _json(await self._ledger.write_once(batch.work, origin, once))
+            result, entry = await self._ledger.write(batch.work, origin, dry_run=dry_run)
+        except errors.Refusal as refusal:
+            raise batch.named(refusal) from refusal
+        return _json(await asyncio.to_thread(render, result, entry))
+
+    async def export(self, request: Request) -> Response:
+        history = crud.flag(crud.query(request, frozenset({"history"})), "history")
+        self._ledger.refresh()
+        return _json(transfer.exported(self._ledger, history))
+
+    async def load(self, request: Request) -> Response:
+        """Documents and tombstones of an export, as one transaction; its history stays out."""
+        merge = crud.flag(crud.query(request, frozenset({"merge"})), "merge")
+        body = await bodies.read(request, limit=bodies.MAX_BULK_BYTES)
+        export = await asyncio.to_thread(transfer.parsed, self._ledger.kinds, body, "the body")
+        work = transfer.importing(export, merge=merge)
+        _, entry = await self._ledger.write(work, crud.origin(request))
+        revision = entry.revision if entry else self._ledger.fleet.revision
+        return crud.json_response({"revision": revision, "documents": export.count})
+
+
+def _json(body: bytes, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(body, headers=dict(headers or {}), media_type="application/json")
+
+
+def _idempotency_key(request: Request) -> str | None:
+    key = request.headers.get("idempotency-key")
+    if key is not None and not _KEY.fullmatch(key):
+        raise errors.BadRequest("Idempotency-Key must have 1 to 200 visible ASCII characters")
+    return key

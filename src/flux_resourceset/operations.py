@@ -1,0 +1,198 @@
+"""The operations of a batch: read strictly, then carried out on one draft, all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from flux_resourceset import documents, errors, selectors
+from flux_resourceset.changes import Document, Entry, Stored
+from flux_resourceset.documents import pointer
+from flux_resourceset.drafts import Draft
+from flux_resourceset.errors import Violation
+from flux_resourceset.kinds import CLUSTERS, Kind, Kinds
+
+MAX_DOCUMENTS = 10_000
+
+_ON_DOCUMENTS = ("create", "replace", "patch", "delete")
+_ON_CLUSTERS = ("assign", "unassign", "patch-values")
+
+
+class Operation(msgspec.Struct, forbid_unknown_fields=True):
+    op: str
+    kind: str
+    id: str
+    document: Any = msgspec.UNSET
+    values: Any = msgspec.UNSET
+    clusters: list[str] | None = None
+    selector: str | None = None
+    environment: str | None = None
+    force: bool = False
+
+
+class Result(msgspec.Struct):
+    """What became of one document."""
+
+    index: int
+    op: str
+    kind: str
+    id: str
+    operation: str
+    revision: int | None
+    before: Document | None
+    after: Document | None
+
+
+def parsed(kinds: Kinds, body: Any) -> list[Operation]:
+    """The operations of a request's body, or everything that is wrong with them."""
+    if not isinstance(body, dict) or not isinstance(body.get("operations"), list):
+        raise _wrong([Violation("/operations", "must be an array of operations")])
+    unknown = [Violation(pointer([name]), "is not a known field") for name in body if name != "operations"]
+    if len(body["operations"]) > MAX_DOCUMENTS:
+        raise _wrong([Violation("/operations", f"has more than {MAX_DOCUMENTS} operations; split the batch")])
+    found, violations = [], unknown
+    for index, item in enumerate(body["operations"]):
+        try:
+            operation = msgspec.convert(item, Operation)
+        except msgspec.ValidationError as exc:
+            violations.append(Violation(pointer(["operations", index]), str(exc)))
+            continue
+        violations += [Violation(pointer(["operations", index, name]), message) for name, message in _mistakes(kinds, operation)]
+        found.append(operation)
+    if violations:
+        raise _wrong(violations)
+    return found
+
+
+def _wrong(violations: list[Violation]) -> errors.Invalid:
+    return errors.Invalid.document("batch", violations)
+
+
+def _mistakes(kinds: Kinds, operation: Operation) -> Iterator[tuple[str, str]]:
+    kind = kinds.by_name.get(operation.kind)
+    if kind is None:
+        yield "kind", f"must be one of {', '.join(kinds.by_name)}"
+    if operation.op not in _ON_DOCUMENTS + _ON_CLUSTERS:
+        yield "op", f"must be one of {', '.join(_ON_DOCUMENTS + _ON_CLUSTERS)}"
+        return
+    on_clusters = operation.op in _ON_CLUSTERS
+    if on_clusters and kind is not None and kind.cluster_field is None:
+        yield "kind", f"clusters do not refer to {kind.name}"
+    if operation.op == "patch-values" and kind is not None and not kind.patches:
+        yield "kind", f"{kind.name} take no patches"
+    if operation.op in ("create", "replace", "patch") and operation.document is msgspec.UNSET:
+        yield "document", "is required"
+    if operation.op == "patch-values" and not isinstance(operation.values, dict):
+        yield "values", "is required, as an object"
+    selected = operation.selector is not None or operation.environment is not None
+    if on_clusters and selected == (operation.clusters is not None):
+        yield "clusters", "or else selector and environment must say which clusters are meant"
+    if not on_clusters and (selected or operation.clusters is not None):
+        yield "clusters", f"does not go with {operation.op}"
+    if operation.environment is not None and operation.environment not in kinds.environments:
+        yield "environment", f"must be one of {', '.join(kinds.environments)}"
+
+
+class Batch:
+    """Operations on one draft; remembers which operation touched which document."""
+
+    def __init__(self, operations: list[Operation]) -> None:
+        self._operations = operations
+        self.touched: dict[tuple[str, str], int] = {}  # in the order of the first touch, with the last index
+        self._before: dict[tuple[str, str], Stored | None] = {}
+
+    def work(self, draft: Draft) -> None:
+        for index, operation in enumerate(self._operations):
+            try:
+                for key in self._carry_out(draft, operation):
+                    self._before.setdefault(key, draft.base.get(*key))
+                    self.touched[key] = index
+                    if len(self.touched) > MAX_DOCUMENTS:
+                        raise errors.Invalid(f"a batch touches at most {MAX_DOCUMENTS} documents; split it")
+            except errors.Refusal as refusal:
+                raise _named(refusal, index) from None
+
+    def named(self, refusal: errors.Refusal) -> errors.Refusal:
+        """A refusal of the whole, as one of the operation that touched its subject last."""
+        if "index" in refusal.extra or "kind" not in refusal.extra:
+            return refusal
+        return _named(refusal, self.touched.get((refusal.extra["kind"], refusal.extra["id"]), 0))
+
+    def _carry_out(self, draft: Draft, operation: Operation) -> Iterator[tuple[str, str]]:
+        kind = draft.kinds.by_name[operation.kind]
+        if operation.op in _ON_CLUSTERS:
+            for cluster_id in _selected(draft, operation):
+                _change_cluster(draft, operation, kind, cluster_id)
+                yield CLUSTERS, cluster_id
+            return
+        match operation.op:
+            case "create":
+                document = operation.document
+                if isinstance(document, dict):
+                    document = {"id": operation.id, **document}
+                    if document["id"] != operation.id:
+                        raise errors.Invalid(
+                            f'{kind.name} "{operation.id}": /id must equal the operation\'s id',
+                            violations=[Violation("/id", "must equal the operation's id")],
+                        )
+                draft.create(kind, document)
+            case "replace":
+                draft.replace(kind, operation.id, operation.document)
+            case "patch":
+                draft.merge(kind, operation.id, operation.document)
+            case _:
+                draft.delete(kind, operation.id, operation.force)
+        yield kind.name, operation.id
+
+    def results(self, entry: Entry | None) -> list[Result]:
+        made = {(change.kind, change.id): change for change in entry.changes} if entry else {}
+        found = []
+        for key, index in self.touched.items():
+            change, before = made.get(key), self._before[key]
+            found.append(
+                Result(
+                    index=index,
+                    op=self._operations[index].op,
+                    kind=key[0],
+                    id=key[1],
+                    operation=change.operation if change else "unchanged",
+                    revision=entry.revision if change and entry else before.revision if before else None,
+                    before=change.before if change else before.body if before else None,
+                    after=change.after if change else before.body if before else None,
+                )
+            )
+        return found
+
+
+def _named(refusal: errors.Refusal, index: int) -> errors.Refusal:
+    """The operation's own refusal, with its index."""
+    refusal.detail = f"operation {index}: {refusal.detail}"
+    refusal.extra = {**refusal.extra, "index": index}
+    return refusal
+
+
+def _selected(draft: Draft, operation: Operation) -> list[str]:
+    if operation.clusters is not None:
+        return list(dict.fromkeys(operation.clusters))
+    selector = selectors.parse(operation.selector or "")
+    clusters = ((id, draft.get(CLUSTERS, id)) for id in sorted(draft.base.documents[CLUSTERS]))
+    return [
+        id
+        for id, cluster in clusters
+        if cluster is not None and operation.environment in (None, cluster["environment"]) and selector(cluster["labels"])
+    ]
+
+
+def _change_cluster(draft: Draft, operation: Operation, kind: Kind, cluster_id: str) -> None:
+    match operation.op:
+        case "assign":
+            # what the cluster has already stays, but for the fields that are given
+            wanted = {} if operation.document is msgspec.UNSET else operation.document
+            held = draft.held_reference(cluster_id, kind, operation.id) or {}
+            draft.assign(cluster_id, kind, operation.id, documents.merge_patch(held, wanted))
+        case "unassign":
+            draft.unassign(cluster_id, kind, operation.id)
+        case _:
+            draft.merge_patches(cluster_id, operation.id, operation.values)
