@@ -104,13 +104,14 @@ def retirements(entry: Entry) -> Iterator[tuple[str, Tombstone | None]]:
     """What an entry does to tombstones: a DNS name and its tombstone, or None when the name is alive again."""
     for known in entry.retired:
         yield known.dns, Tombstone(known.dns, known.id, entry.revision)
-    for change in entry.changes:
-        if change.kind != CLUSTERS:
-            continue
-        if change.before is not None and change.after is None:
-            dns = change.before["cluster_dns"]
+    # first what goes, then what is there: one entry may hand a name from one cluster to another, in either order
+    of_clusters = [change for change in entry.changes if change.kind == CLUSTERS]
+    for change in of_clusters:
+        dns = change.before["cluster_dns"] if change.before else None
+        if dns is not None and (change.after is None or change.after["cluster_dns"] != dns):
             yield dns, Tombstone(dns, change.id, entry.revision)
-        elif change.after is not None:
+    for change in of_clusters:
+        if change.after is not None:
             yield change.after["cluster_dns"], None
 
 

@@ -103,7 +103,7 @@ def _unsafe(value: Any, path: tuple[str | int, ...]) -> Iterator[Violation]:
     elif isinstance(value, list):
         for position, item in enumerate(value):
             yield from _unsafe(item, (*path, position))
-    elif isinstance(value, int) and abs(value) > MAX_INTEGER:
+    elif isinstance(value, int | float) and abs(value) > MAX_INTEGER:  # a float beyond it is an integer too
         yield Violation(pointer(path), "must be within ±(2^53-1); send larger numbers as strings")
 
 

@@ -224,10 +224,12 @@ class Draft:
         return id
 
     def _changed_identity(self, kind: Kind, id: str, document: Document) -> Iterator[Violation]:
-        if document.get("id", id) != id:
+        given = document.get("id", id)
+        if given != id and isinstance(given, str):
             yield Violation("/id", f"never changes; it must be {id}, as in the path")
         before = self.get(kind.name, id)
-        dns = before["cluster_dns"] if before is not None and kind.name == CLUSTERS else None
+        fixed = before is not None and kind.name == CLUSTERS and not self.importing
+        dns = before["cluster_dns"] if before is not None and fixed else None
         if dns is not None and document.get("cluster_dns", dns) != dns:
             yield Violation("/cluster_dns", "never changes; decommission the cluster and create it anew")
 

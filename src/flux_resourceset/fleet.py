@@ -121,8 +121,9 @@ class Fleet:
                 self.users[kind.name, gone].discard(id)
             for added in new - old:
                 self.users.setdefault((kind.name, added), set()).add(id)
-        if before is not None:
-            self.cluster_ids.pop(before["cluster_dns"], None)
+        # the name may have gone to another cluster in the same entry
+        if before is not None and self.cluster_ids.get(before["cluster_dns"]) == id:
+            del self.cluster_ids[before["cluster_dns"]]
         if after is not None:
             self.cluster_ids[after["cluster_dns"]] = id
         for dns in {document["cluster_dns"] for document in (before, after) if document is not None}:

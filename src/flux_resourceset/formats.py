@@ -56,6 +56,13 @@ class Format(NamedTuple):
     message: str
 
 
+# What a kind file may name besides: the formats of JSON Schema, which the validator checks, and OpenAPI's, which only inform.
+_STANDARD = (
+    "date", "date-time", "duration", "email", "hostname", "idn-email", "idn-hostname", "ipv4", "ipv6", "iri", "iri-reference",
+    "json-pointer", "regex", "relative-json-pointer", "time", "uri", "uri-reference", "uri-template", "uuid",
+    "binary", "byte", "double", "float", "int32", "int64", "password",
+)  # fmt: skip
+
 FORMATS: dict[str, Format] = {
     "dns-label": Format(
         is_dns_label,
@@ -82,3 +89,5 @@ FORMATS: dict[str, Format] = {
     "path-segment": Format(is_path_segment, "must be an object name of RBAC: not empty, without '/' and '%'"),
     "source-url": Format(is_source_url, "must be a URL that starts with oci://, https:// or http://"),
 }
+
+KNOWN = frozenset({*FORMATS, *_STANDARD})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ DEFAULT_ENVIRONMENTS = ("dev", "qa", "uat", "prod")
 # Top-level routes of the API that a collection cannot take.
 RESERVED_KINDS = frozenset({"api", "batch", "changes", "export", "health", "import", "kinds", "metrics", "openapi", "ready"})
 # Flux Operator or our own answers use these.
-RESERVED_FIELDS = frozenset({"kind", "provider", "cluster", "patches"})
+RESERVED_FIELDS = frozenset({"kind", "provider", "cluster", "patches", "digest", "wait_for"})
 
 _METHODS = {"resource": ("get", "post"), "instance": ("get", "put", "patch", "delete")}
 
@@ -60,6 +60,7 @@ class Kind:
     filters: tuple[Filter, ...]
     methods: Mapping[str, tuple[str, ...]]
     source: str
+    resourceset: str | None = None  # the text of its ResourceSet, when one stands beside the file
     conditions: dict[int, jsonschema_rs.Draft202012Validator] = field(default_factory=dict, compare=False)
 
     @functools.cached_property
@@ -127,8 +128,7 @@ def load(
         files += _directory_files(directory)
     found: dict[str, Kind] = {}
     for source, text in files:
-        kind = _kind(source, text)
-        _check_unique(kind, found.values())
+        kind = _with_resourceset(_kind(source, text, found), directory)
         found[kind.name] = kind
     found[CLUSTERS] = _with_references(found[CLUSTERS], found.values(), environments)
     return Kinds(found, tuple(environments), frozenset(secret_keys_allowed))
@@ -145,13 +145,32 @@ def builtin_files() -> dict[str, str]:
 def _directory_files(directory: Path) -> list[tuple[str, str]]:
     try:
         paths = sorted(path for path in directory.iterdir() if path.suffix in (".yaml", ".yml"))
-        return [
-            (str(path), path.read_text(encoding="utf-8"))
-            for path in paths
-            if not path.stem.endswith(".resourceset")  # templates that stand beside their kind
-        ]
-    except (OSError, UnicodeDecodeError) as exc:
-        raise errors.StartupError(f"RESOURCES_DIR {directory}: cannot be read: {exc}") from exc
+    except OSError as exc:
+        raise errors.StartupError(f"RESOURCES_DIR {directory}: cannot be read: {exc.strerror}") from exc
+    # templates that stand beside their kind are not kinds
+    return [(str(path), _text(path)) for path in paths if not path.stem.endswith(".resourceset")]
+
+
+def _with_resourceset(kind: Kind, directory: Path | None) -> Kind:
+    """The kind with the ResourceSet that stands beside its file, named after the kind or after the file."""
+    if directory is None or kind.source.startswith("built-in "):
+        return kind
+    for name in (kind.name, Path(kind.source).stem):
+        path = directory / f"{name}.resourceset.yaml"
+        if path.is_file():
+            return replace(kind, resourceset=_text(path))
+    return kind
+
+
+def _text(path: Path) -> str:
+    try:
+        raw = path.read_bytes()
+        return raw.decode("utf-8")
+    except OSError as exc:
+        raise errors.StartupError(f"{path}: cannot be read: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        line = raw.count(b"\n", 0, exc.start) + 1
+        raise errors.StartupError(f"{path}:{line}: not UTF-8: {exc.reason}") from exc
 
 
 # One file
@@ -163,7 +182,7 @@ def _meta_validator() -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(yaml.safe_load(text))
 
 
-def _kind(source: str, text: str) -> Kind:
+def _kind(source: str, text: str, others: Mapping[str, Kind]) -> Kind:
     file = _File(source, text)
     data = file.data
     error = next(iter(_meta_validator().iter_errors(data)), None)
@@ -194,6 +213,7 @@ def _kind(source: str, text: str) -> Kind:
         source=source,
     )
     _check(kind, file)
+    _check_taken(kind, others, file)
     # every id ends up in names of Kubernetes objects
     kind.properties["id"].setdefault("format", "dns-label")
     return kind
@@ -228,6 +248,8 @@ def _check(kind: Kind, file: _File) -> None:
     for position, name in enumerate(kind.overrides):
         if name not in kind.reference or name not in properties:
             raise file.wrong([*_HINTS, "overrides", position], f"{name!r} must be both a reference field and a property")
+    if kind.cluster_field in RESERVED_FIELDS:
+        raise file.wrong([*_HINTS, "cluster_field"], f"the field name {kind.cluster_field!r} is reserved")
     _check_nest(kind, file)
     if kind.dependencies:
         named = (kind.dependencies.field, *kind.dependencies.same)
@@ -256,7 +278,7 @@ def _check_schema(schema: Schema, path: list[str | int], file: _File) -> None:
     for at, sub in _walk(schema, path):
         if "$ref" in sub:
             raise file.wrong([*at, "$ref"], "$ref is not supported in kind files; write the schema in place")
-        if "format" in sub and sub["format"] not in formats.FORMATS and "type" not in sub:
+        if sub.get("format", "date") not in formats.KNOWN:
             raise file.wrong([*at, "format"], f"unknown format {sub['format']!r}")
         try:
             validator = _validator(sub)
@@ -270,8 +292,8 @@ def _walk(schema: Schema, path: list[str | int]) -> Iterator[tuple[list[str | in
     """Every sub-schema with its place in the file, innermost first, so that an error names the narrowest place."""
     for name, sub in schema.get("properties", {}).items():
         if isinstance(sub, dict):
-            yield from _walk(sub, [*path, "properties", name] if path[-1] != "reference" else [*path, name])
-    for keyword in ("items", "additionalProperties", "not", "if", "then", "else"):
+            yield from _walk(sub, [*path, "properties", name] if path[-1:] != ["reference"] else [*path, name])
+    for keyword in ("items", "additionalProperties", "propertyNames", "not", "if", "then", "else"):
         if isinstance(schema.get(keyword), dict):
             yield from _walk(schema[keyword], [*path, keyword])
     for keyword in ("allOf", "anyOf", "oneOf"):
@@ -285,30 +307,41 @@ def _first_line(exc: Exception) -> str:
     return str(exc).splitlines()[0]
 
 
-def _check_unique(kind: Kind, others: Iterable[Kind]) -> None:
-    for other in others:
+def _check_taken(kind: Kind, others: Mapping[str, Kind], file: _File) -> None:
+    for other in others.values():
         for what in ("name", "singular", "endpoint", "cluster_field"):
             value = getattr(kind, what)
             if value is not None and value == getattr(other, what):
-                raise errors.StartupError(f"{kind.source}: {what} {value!r} is taken by {other.source}")
+                place = ["kind"] if what == "name" else [*_HINTS, what]
+                raise file.wrong(place, f"{what} {value!r} is taken by {other.source}")
+    own = others[CLUSTERS].properties.get(kind.cluster_field or "", {}) if CLUSTERS in others else {}
+    if own.get("type", "array") != "array":
+        raise file.wrong([*_HINTS, "cluster_field"], f"clusters have a field {kind.cluster_field!r} of their own")
 
 
 # Schemas
 
 
+_BRANCHES = {"allOf", "anyOf", "oneOf", "then", "else"}
+
+
 def strict(schema: Schema) -> Schema:
     """A copy that refuses unknown fields at every level where fields are declared."""
     schema = copy.deepcopy(schema)
-    for _, sub in list(_walk(schema, [""])):
-        if "properties" not in sub or sub.get("type") != "object":
-            continue
+    for path, sub in list(_walk(schema, [])):
+        words = [step for before, step in zip(["", *path], path, strict=False) if before != "properties"]  # no names of fields
+        if "properties" not in sub or "if" in words or "not" in words:
+            continue  # a condition tells documents apart; closed, it would hardly ever hold
         if isinstance(sub.get("additionalProperties"), dict):
             continue  # a map with some known keys
-        if any(word in sub for word in ("allOf", "anyOf", "oneOf")):
-            sub.pop("additionalProperties", None)
-            sub["unevaluatedProperties"] = False  # sees the fields that the branches declare
-        else:
-            sub["additionalProperties"] = False
+        branch = words[-1:] in (["then"], ["else"]) or words[-2:-1] in (["allOf"], ["anyOf"], ["oneOf"])
+        if branch or "object" not in sub.get("type", () if _BRANCHES & {*words} else "object"):
+            continue  # says more about an object that is closed elsewhere
+        sub.pop("additionalProperties", None)
+        more = {name for word in ("then", "else") for name in sub.get(word, {}).get("properties", ())} - {*sub["properties"]}
+        # `unevaluated` sees the fields that only branches declare
+        open_ended = more or {"allOf", "anyOf", "oneOf"} & {*sub}
+        sub["unevaluatedProperties" if open_ended else "additionalProperties"] = False
     return schema
 
 
@@ -321,11 +354,9 @@ def _with_references(clusters: Kind, others: Iterable[Kind], environments: Seque
         if kind.cluster_field is None:
             continue
         stub = properties.get(kind.cluster_field, {"description": f"{kind.description} References by id."})
-        if stub.get("type", "array") != "array":
-            raise errors.StartupError(f"{kind.source}: clusters have a field {kind.cluster_field!r} of their own")
         properties[kind.cluster_field] = {**stub, "type": "array", "default": [], "items": reference_schema(kind)}
     properties["patches"] = patches
-    return Kind(**{**vars(clusters), "schema": schema, "conditions": {}})
+    return replace(clusters, schema=schema, conditions={})
 
 
 def reference_schema(kind: Kind) -> Schema:
@@ -361,7 +392,7 @@ class _File:
         except yaml.MarkedYAMLError as exc:
             line = exc.problem_mark.line + 1 if exc.problem_mark else 1
             raise errors.StartupError(f"{source}:{line}: not valid YAML: {exc.problem}") from exc
-        except (yaml.YAMLError, ValueError) as exc:
+        except (yaml.YAMLError, ValueError, RecursionError) as exc:
             raise errors.StartupError(f"{source}:1: not valid YAML: {_first_line(exc)}") from exc
 
     def wrong(self, path: Sequence[str | int], reason: str) -> errors.StartupError:
@@ -395,7 +426,7 @@ class _File:
         if isinstance(node, yaml.MappingNode):
             seen: set[str] = set()
             for key, value in node.value:
-                if not isinstance(key, yaml.ScalarNode) or key.value in seen:
+                if not isinstance(key, yaml.ScalarNode) or key.value in seen or not key.tag.endswith((":str", ":merge")):
                     shown = getattr(key, "value", "")
                     raise errors.StartupError(
                         f"{self.source}:{key.start_mark.line + 1}: the key {shown!r} stands here twice or is not a word"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from flux_resourceset.kinds import Kind
 
 Document = Mapping[str, Any]
 Input = dict[str, Any]
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def inputs(kind: Kind, cluster: Document, definitions: Mapping[str, Document]) -> list[Input]:
@@ -18,28 +23,30 @@ def inputs(kind: Kind, cluster: Document, definitions: Mapping[str, Document]) -
         "dns": cluster["cluster_dns"],
         "environment": cluster["environment"],
     }
-    return [
-        _input(kind, reference, definitions[reference["id"]], cluster, block)
-        for reference in cluster.get(kind.cluster_field or "", ())
-        if reference["id"] in definitions
-    ]
+    references = [ref for ref in cluster.get(kind.cluster_field or "", ()) if ref["id"] in definitions]
+    running = {ref["id"] for ref in references if ref.get("enabled", True)}
+    return [_input(kind, ref, definitions[ref["id"]], cluster, block, running) for ref in references]
 
 
-def missing(kind: Kind, cluster: Document, definitions: Mapping[str, Document]) -> list[str]:
-    """The ids that a cluster refers to and that do not exist."""
-    return [ref["id"] for ref in cluster.get(kind.cluster_field or "", ()) if ref["id"] not in definitions]
-
-
-def _input(kind: Kind, reference: Document, definition: Document, cluster: Document, block: Input) -> Input:
+def _input(kind: Kind, reference: Document, definition: Document, cluster: Document, block: Input, running: set[str]) -> Input:
     # the definition, then the reference: an override that is null or absent leaves the definition's value
     result = {name: value for name, value in definition.items() if value is not None}
     result.update((name, value) for name, value in reference.items() if value is not None)
     if kind.patches:
         result["patches"] = cluster["patches"].get(reference["id"], {})
+    if kind.dependencies:
+        # a HelmRelease that depends on one that is not there waits for ever, so templates use this
+        result["wait_for"] = [id for id in definition.get(kind.dependencies.field, ()) if id in running]
     for group, names in kind.nest.items():
         result[group] = {name: result.pop(name) for name in names if name in result}
     result["cluster"] = block
+    result["digest"] = digest(result)
     return result
+
+
+def digest(value: Input) -> str:
+    """Names an input's content, so that a cluster can tell what it applied; 128 bits are plenty for that."""
+    return hashlib.sha256(_encode(value)).hexdigest()[:32]
 
 
 def fleet_input(cluster: Document) -> Input:

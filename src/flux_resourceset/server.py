@@ -26,6 +26,10 @@ from flux_resourceset.store.sqlite import SqliteStore
 
 log = logging.getLogger(__name__)
 
+# libuv takes one connection per listening descriptor and turn of the loop, and Flux opens one for every poll: with several
+# descriptors of the one socket, what a turn costs (asking the kernel, asking the store whether it changed) is shared.
+ACCEPTS_PER_TURN = 8
+
 DRAIN_SECONDS = 8  # to finish requests in flight; with the rest of the way out it stays below ten
 
 
@@ -141,6 +145,14 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, fast: poll.Fast) -> None:
+        super().__init__(config)
+        self._fast = fast
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._fast.close()  # idle connections of Flux, which uvicorn does not know of
+        await super().shutdown(sockets)
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """uvicorn would raise the signal again after a clean stop; we exit with 0."""
@@ -177,13 +189,14 @@ async def _run(
             server_header=False,
             timeout_keep_alive=int(poll.IDLE_SECONDS),
             timeout_graceful_shutdown=DRAIN_SECONDS,
-        )
+        ),
+        fast,
     )
     address = ":".join(map(str, listener.getsockname()[:2]))
     mode = "crud" if configured.crud else "read-only"
     log.info("listening", extra={"address": address, "mode": mode, "revision": ledger.fleet.revision})
     sweeping = asyncio.ensure_future(_sweep(fast))
-    await server.serve(sockets=[listener])
+    await server.serve(sockets=[listener, *(listener.dup() for _ in range(ACCEPTS_PER_TURN - 1))])
     sweeping.cancel()
 
 

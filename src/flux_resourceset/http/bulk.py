@@ -36,6 +36,7 @@ def described(kind: Kind) -> dict[str, Any]:
         "filters": [item.name for item in kind.filters],
         "methods": {level: list(methods) for level, methods in kind.methods.items()},
         "schema": kind.schema,
+        "resourceset": kind.resourceset,
     }
 
 

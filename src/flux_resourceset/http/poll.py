@@ -68,9 +68,9 @@ class Fast:
         self._status = b""
         self.young: set[PollProtocol] = set()
         self.old: set[PollProtocol] = set()
-        self._latency = {
-            kind.endpoint: metrics.latency[PREFIX + "{cluster_dns}/" + kind.endpoint] for kind in ledger.kinds.referenced
-        }
+        routes = {kind.endpoint.encode(): PREFIX + "{cluster_dns}/" + kind.endpoint for kind in ledger.kinds.referenced}
+        self._latency = {endpoint: metrics.latency[route] for endpoint, route in routes.items()}
+        self._counted = {endpoint: (route, "GET", 200) for endpoint, route in routes.items()}
         self._requests = metrics.requests
 
     def answer(self, data: bytes) -> bytes | None:
@@ -99,8 +99,8 @@ class Fast:
             body = self.ledger.fleet.answer(key, packed)
         except (errors.Refusal, UnicodeDecodeError):
             return None  # the ordinary route says what is wrong
-        endpoint = key[key.rfind(b"/") + 1 :].decode()
-        self._requests[PREFIX + "{cluster_dns}/" + endpoint, "GET", 200] += 1
+        endpoint = key[key.rfind(b"/") + 1 :]
+        self._requests[self._counted[endpoint]] += 1
         self._latency[endpoint].observe(time.perf_counter() - started)
         size = b"%d" % len(body)
         if packed:
@@ -142,6 +142,10 @@ class Fast:
             self.heads[head] = packed
         return packed
 
+    def close(self) -> None:
+        for protocol in [*self.young, *self.old]:
+            protocol.shutdown()
+
     def sweep(self) -> None:
         """Close what has been idle for a whole period; called once a period."""
         for protocol in list(self.old):
@@ -161,7 +165,7 @@ class OrdinaryProtocol(HttpToolsProtocol):
         response = problems.response(refusal, uuid.uuid4().hex)
         headers = [*self.server_state.default_headers, *response.raw_headers, (b"connection", b"close")]
         lines = b"".join(b"%b: %b\r\n" % header for header in headers)
-        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n%b\r\n%b" % (lines, response.body))
+        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n%b\r\n%b" % (lines, bytes(response.body)))
         self.transport.close()
 
 

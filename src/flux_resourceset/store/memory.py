@@ -84,6 +84,7 @@ class MemoryTransaction:
         store.documents = {kind: dict(of_kind) for kind, of_kind in snapshot.documents.items()}
         store.tombstones = {tombstone.dns: tombstone for tombstone in snapshot.tombstones}
         store.log = list(history)
+        store.memos = {}
         store.lock.release()
 
     def rollback(self) -> None:

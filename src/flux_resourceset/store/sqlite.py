@@ -46,7 +46,11 @@ def _speaking(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, msgspec.DecodeError, msgspec.ValidationError, OverflowError) as exc:
-        raise errors.Unavailable(f"the database {path} cannot be used: {exc}") from exc
+        raise _unusable(path, exc) from exc
+
+
+def _unusable(path: Path, exc: Exception) -> errors.Unavailable:
+    return errors.Unavailable(f"the database {path} cannot be used: {exc}")
 
 
 class SqliteStore:
@@ -64,6 +68,7 @@ class SqliteStore:
                 self._writer = _open_writer(path, create)
                 self._reader = _connect(path, "ro")
             self._identity = self._file()
+            self._watch = self._reader.cursor()
 
     def _open_reader(self) -> sqlite3.Connection:
         if not self.path.exists():
@@ -93,10 +98,13 @@ class SqliteStore:
     # Store
 
     def version(self) -> object:
-        with _speaking(self.path):
+        # asked before every answer, so it does without the context manager and keeps a cursor: 4 µs instead of 8
+        try:
             if self._file() != self._identity:
                 raise errors.Unavailable(f"the database {self.path} was removed or replaced under the running server")
-            return self._reader.execute("PRAGMA data_version").fetchone()[0]
+            return self._watch.execute("PRAGMA data_version").fetchone()[0]
+        except sqlite3.Error as exc:
+            raise _unusable(self.path, exc) from exc
 
     def epoch(self) -> str:
         with _speaking(self.path):
@@ -161,8 +169,9 @@ class SqliteTransaction:
                 if entry is not None:
                     _write_documents(self._db, entry)
                     _write_log(self._db, [entry])
-                if memo is not None:
+                if forget_before:
                     self._db.execute("DELETE FROM memos WHERE time < ?", (forget_before,))
+                if memo is not None:
                     self._db.execute(
                         "INSERT OR REPLACE INTO memos VALUES (?, ?, ?, ?)",
                         (memo.key, memo.time, memo.digest, memo.body),
