@@ -47,3 +47,11 @@ lock: ## renew the pinned requirement files
 	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.txt; done
 
 .PHONY: help install demo test lint format generate bench lock
+
+e2e-tools: ## build Flux Operator, Flux and a Kubernetes control plane from Go modules (needs Go; half an hour, once)
+	tests/e2e/tools/build.sh
+
+e2e: .venv/dev e2e-tools ## the real Flux Operator against the real server (needs Go and openssl)
+	$(BIN)/python -m pytest tests/e2e -q
+
+.PHONY: e2e-tools e2e

@@ -9,9 +9,12 @@ from types import FrameType
 
 import pytest
 
+import live
+
 from . import charts as chart_sources
 from . import control_plane as control_planes
-from . import workloads
+from . import faults, workloads
+from . import home as homes
 from .kube import Kube
 
 POLL_ANNOTATION = "fluxcd.controlplane.io/reconcileEvery"
@@ -45,6 +48,29 @@ def kube(control_plane: control_planes.ControlPlane) -> Kube:
 def charts(control_plane: control_planes.ControlPlane) -> Iterator[chart_sources.Charts]:
     with chart_sources.serving(control_plane.registry) as served:
         yield served
+
+
+@pytest.fixture(scope="session")
+def home(kube: Kube, charts: chart_sources.Charts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[homes.Home]:
+    """Our server with the demo fleet; the control plane is its demo cluster."""
+    directory: Path = tmp_path_factory.mktemp("home")
+    seed = directory / "seed.json"
+    homes.demo_seed(charts, seed)
+    tokens = directory / "tokens"
+    tokens.write_text("fleet read first-token\n")
+    tokens.chmod(0o600)
+    environment = live.environment(directory, SEED_FILE=str(seed), TOKENS_FILE=str(tokens))
+    server = live.Server(directory, environment)
+    try:
+        server.wait("/ready")
+        with faults.proxying(server.address) as proxy:
+            phoned = homes.Home(server, proxy, kube, charts, directory, environment)
+            phoned.join(homes.DEMO)
+            phoned.providers_ready()
+            yield phoned
+            server = phoned.server
+    finally:
+        server.stop()
 
 
 @pytest.fixture(autouse=True)

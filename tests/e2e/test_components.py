@@ -1,0 +1,155 @@
+"""Components through their life: versions, overrides, environments, dependencies, disabling, unassigning."""
+
+from __future__ import annotations
+
+from .charts import Charts, shown_values
+from .home import DEMO, Home
+from .kube import NAMESPACE, Kube, Object, ready
+
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: podinfo}}\ndata: {{text: {text}}}\n"
+
+
+def test_the_tag_of_the_catalog_decides_the_version_until_a_cluster_has_its_own(home: Home) -> None:
+    home.component("tagged")
+    home.released("tagged", version="1.0.0", values={})
+    home.call("PATCH", "/platform_components/tagged", {"oci_tag": "1.1.0"})
+    home.released("tagged", version="1.1.0", values={})
+    home.call("PATCH", f"/clusters/{DEMO}/platform_components/tagged", {"oci_tag": "2.0.0"})  # a hotfix
+    home.released("tagged", version="2.0.0", values={})
+    home.call("PATCH", f"/clusters/{DEMO}/platform_components/tagged", {"oci_tag": None})
+    home.released("tagged", version="1.1.0", values={})
+
+
+def test_without_a_tag_the_component_version_counts(home: Home) -> None:
+    home.component("versioned", oci_tag="latest", component_version="1.0.0")
+    home.released("versioned", version="1.0.0", values={})
+    home.call("PATCH", "/platform_components/versioned", {"component_version": "latest"})
+    home.released("versioned", version="2.0.0", values={})
+
+
+def test_a_path_of_the_cluster_beats_the_catalog(home: Home, charts: Charts) -> None:
+    charts.publish(shown_values("1.0.0", "other-chart"))
+    home.component("moved", reference={"component_path": "other-chart"})
+    home.released("moved", version="1.0.0", values={})
+    found = home.kube.get("helmrelease", "platform-moved", NAMESPACE) or {}
+    assert found["spec"]["chart"]["spec"]["chart"] == "other-chart"
+
+
+def test_a_hotfix_of_one_component_leaves_the_others_alone(home: Home, kube: Kube) -> None:
+    home.component("steady")
+    home.component("hotfixed")
+    home.released("steady", version="1.0.0", values={})
+    home.released("hotfixed", version="1.0.0", values={})
+    before = (kube.get("helmrelease", "platform-steady", NAMESPACE) or {})["metadata"]["generation"]
+    home.call("PATCH", f"/clusters/{DEMO}/platform_components/hotfixed", {"oci_tag": "1.1.0"})
+    home.released("hotfixed", version="1.1.0", values={})
+    assert (kube.get("helmrelease", "platform-steady", NAMESPACE) or {})["metadata"]["generation"] == before
+
+
+def test_a_canary_on_one_environment_reaches_only_its_clusters(home: Home) -> None:
+    home.component("canary")
+    home.released("canary", version="1.0.0", values={})
+    cluster = {"id": "canary-prod", "cluster_name": "canary-prod", "cluster_dns": "canary-prod.example.com"}
+    home.call("POST", "/clusters", {**cluster, "environment": "prod", "platform_components": [{"id": "canary"}]})
+    untouched = home.answer("canary-prod.example.com", "platform-components")
+    operation = {"op": "assign", "kind": "platform_components", "id": "canary", "environment": "dev"}
+    home.call("POST", "/batch", {"operations": [{**operation, "document": {"oci_tag": "2.0.0"}}]})
+    home.released("canary", version="2.0.0", values={})
+    assert home.answer("canary-prod.example.com", "platform-components") == untouched
+
+
+def test_a_kustomize_component_follows_its_tag_and_its_environment(home: Home, charts: Charts, kube: Kube) -> None:
+    def push(tag: str) -> str:
+        return charts.push_kustomization(
+            "platform/components",
+            tag,
+            {
+                f"core/thing/1.0.0/{env}": {"cm.yaml": CONFIG_MAP.format(name="thing", text=f"{env}-{tag}")}
+                for env in ("dev", "prod")
+            },
+        )
+
+    url = push("v1.0.0")
+    push("v1.0.0-1")
+    home.component(
+        "thing", type="kustomize", component_path="core/thing/1.0.0", oci_url=url, oci_tag="v1.0.0", cluster_env_enabled=True
+    )
+
+    def text(wanted: str) -> None:
+        kube.wait_for_object("configmap", "thing", "podinfo", where=lambda found: found["data"]["text"] == wanted, timeout=60)
+
+    text("dev-v1.0.0")
+    home.call("PATCH", f"/clusters/{DEMO}/platform_components/thing", {"oci_tag": "v1.0.0-1"})
+    text("dev-v1.0.0-1")
+
+
+def test_a_chart_comes_from_an_oci_registry_too(home: Home, charts: Charts, kube: Kube) -> None:
+    home.component("from-oci", oci_url=charts.oci_url, oci_tag="1.1.0")
+    found = kube.wait_for_object("helmrepository", "charts-from-oci", NAMESPACE)
+    assert found["spec"]["type"] == "oci"
+    # the registry here has no TLS, which a HelmRepository must be told; production registries have it
+    kube.patch("helmrepository", "charts-from-oci", {"spec": {"insecure": True}}, NAMESPACE)
+    home.released("from-oci", version="1.1.0", values={})
+
+
+def test_a_dependent_waits_for_what_the_cluster_has_and_not_for_what_it_lacks(home: Home, kube: Kube) -> None:
+    home.component("first", oci_tag="9.9.9")  # does not exist: never ready
+    home.call("POST", "/platform_components", {
+        "id": "absent", "component_path": "shown-values", "oci_url": home.charts.http_url, "oci_tag": "1.0.0",
+    })  # fmt: skip
+    home.component("second", depends_on=["first", "absent"])
+
+    def waits(found: Object) -> bool:
+        return not ready(found) and [d["name"] for d in found["spec"]["dependsOn"]] == ["platform-first"]
+
+    kube.wait_for_object("helmrelease", "platform-second", NAMESPACE, where=waits)
+    home.call("PATCH", "/platform_components/first", {"oci_tag": "1.0.0"})
+    kube.wait_ready("helmrelease", "platform-second", timeout=60)
+
+
+def test_a_disabled_component_is_collected_and_comes_back(home: Home, kube: Kube) -> None:
+    home.component("switched")
+    home.patch("switched", {"greeting": "hi"})
+    home.released("switched", version="1.0.0", values={"greeting": "hi"})
+    home.call("PATCH", f"/clusters/{DEMO}/platform_components/switched", {"enabled": False})
+    kube.wait_gone("helmrelease", "platform-switched", NAMESPACE, timeout=60)
+    kube.wait_gone("configmap", "switched-values", "switched", timeout=60)
+    home.call("PATCH", f"/clusters/{DEMO}/platform_components/switched", {"enabled": True})
+    home.released("switched", version="1.0.0", values={"greeting": "hi"})
+
+
+def test_an_unassigned_component_is_collected_and_its_namespace_kept(home: Home, kube: Kube) -> None:
+    home.component("leaving")
+    home.call("POST", "/namespaces", {"id": "leaving"})
+    home.call("PUT", f"/clusters/{DEMO}/namespaces/leaving", {})
+    home.released("leaving", version="1.0.0", values={})
+    home.call("DELETE", f"/clusters/{DEMO}/platform_components/leaving")
+    home.call("DELETE", f"/clusters/{DEMO}/namespaces/leaving")
+    kube.wait_gone("helmrelease", "platform-leaving", NAMESPACE, timeout=60)
+    kube.wait_gone("configmap", "leaving-values", "leaving", timeout=60)
+    kube.wait_for(lambda: not any("leaving" in entry for entry in home.inventory("namespaces")), "the namespace is let go")
+    assert "deletionTimestamp" not in (kube.get("namespace", "leaving") or {})["metadata"]
+
+
+def test_a_namespace_that_allows_it_is_deleted_when_unassigned(home: Home, kube: Kube) -> None:
+    home.call("POST", "/namespaces", {"id": "throwaway", "allow_prune": True})
+    home.call("PUT", f"/clusters/{DEMO}/namespaces/throwaway", {})
+    kube.wait_for_object("namespace", "throwaway")
+    home.call("DELETE", f"/clusters/{DEMO}/namespaces/throwaway")
+    kube.wait_gone("namespace", "throwaway", timeout=60)
+
+
+# Values that must arrive letter by letter, whatever Helm's --set or YAML would make of them.
+STRINGS = {
+    "commas": "a,b,c", "braces": "{a,b}", "quotes": "say \"hi\" it's", "colon": "a: b # c", "equals": "a=b", "hash": "#fff",
+    "backslash": "C:\\temp", "brackets": "x[0]", "unicode": "héllo → 世界", "empty": "", "word": "null", "leading": "007",
+    "version": "1.10", "dollar": "${HOME} $x", "template": "{{ .Values }} << inputs >>", "spaces": "  a  ",
+}  # fmt: skip
+
+
+def test_patch_values_keep_their_meaning_in_a_release(home: Home) -> None:
+    home.component("typed")
+    typed = {"number": "3", "count": 4, "flag": "true", "off": False, "nested.deep.key": "v", "ratio": 0.5}
+    home.patch("typed", {**typed, **STRINGS})
+    expected = {"number": 3, "count": 4, "flag": True, "off": False, "nested": {"deep": {"key": "v"}}, "ratio": 0.5}
+    home.released("typed", version="1.0.0", values={**expected, **STRINGS})
