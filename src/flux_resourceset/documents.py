@@ -52,7 +52,7 @@ def _completed_object(kind: Kind, schema: Schema, value: Document) -> Document:
         if name in value:
             result[name] = _completed(kind, sub, value[name])
         elif "default" in sub:
-            result[name] = copy.deepcopy(sub["default"])
+            result[name] = _completed(kind, sub, copy.deepcopy(sub["default"]))
     for name, item in value.items():
         if name not in properties:
             result[name] = _completed(kind, others, item) if isinstance(others, dict) else item
@@ -60,7 +60,7 @@ def _completed_object(kind: Kind, schema: Schema, value: Document) -> Document:
         branch = schema.get("then" if kind.condition(schema["if"]).is_valid(result) else "else", {})
         for name, sub in branch.get("properties", {}).items():
             if name not in result and "default" in sub:
-                result[name] = copy.deepcopy(sub["default"])
+                result[name] = _completed(kind, sub, copy.deepcopy(sub["default"]))
     return result
 
 
@@ -94,8 +94,8 @@ def violations(kinds: Kinds, kind: Kind, document: Any) -> list[Violation]:
 def _unsafe(value: Any, path: tuple[str | int, ...]) -> Iterator[Violation]:
     """What JSON allows but neither YAML templates nor Flux survive."""
     if isinstance(value, str):
-        if not value.isprintable() and any(ch < " " or "\x7f" <= ch <= "\x9f" for ch in value):
-            yield Violation(pointer(path), "must not hold control characters (U+0000-001F, U+007F-009F)")
+        if not value.isprintable() and any(ch < " " or "\x7f" <= ch <= "\x9f" or ch in "\ufffe\uffff" for ch in value):
+            yield Violation(pointer(path), "must not hold control characters (U+0000-001F, U+007F-009F, U+FFFE, U+FFFF)")
     elif isinstance(value, dict):
         for name, item in value.items():
             yield from _unsafe(name, (*path, name))

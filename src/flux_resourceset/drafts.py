@@ -407,7 +407,8 @@ class Draft:
             key = kind.name, reference["id"]
             if key not in sizes:
                 definition = self.get(*key)
-                sizes[key] = len(_encode(definition)) if definition else 0
+                # what it depends on may stand in the answer twice, the second time as wait_for
+                sizes[key] = len(_encode(definition)) * (2 if kind.dependencies else 1) if definition else 0
             total += sizes[key]
         return total
 

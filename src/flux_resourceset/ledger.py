@@ -48,6 +48,16 @@ class Ledger:
 
     def refresh(self) -> None:
         """Bring the fleet up to the store, or raise Unavailable: then no answer can be vouched for."""
+        known = self._store is not None
+        try:
+            self._refresh()
+        except errors.Unavailable:
+            if not known:
+                raise
+            self._refresh()  # the file may have been replaced by a good one: open what is there now
+        self.seen = time.monotonic()
+
+    def _refresh(self) -> None:
         try:
             if self._store is None:
                 self._store = self._open_store()
@@ -59,7 +69,6 @@ class Ledger:
         except errors.Unavailable:
             self.close()
             raise
-        self.seen = time.monotonic()
 
     def check(self) -> None:
         """refresh(), once per turn of the event loop: requests of one turn arrived before it began."""

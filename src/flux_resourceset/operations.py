@@ -18,6 +18,7 @@ MAX_DOCUMENTS = 10_000
 
 _ON_DOCUMENTS = ("create", "replace", "patch", "delete")
 _ON_CLUSTERS = ("assign", "unassign", "patch-values")
+_GOES_WITH = {"document": ("create", "replace", "patch", "assign"), "values": ("patch-values",), "force": ("delete",)}
 
 
 class Operation(msgspec.Struct, forbid_unknown_fields=True):
@@ -84,6 +85,8 @@ def _mistakes(kinds: Kinds, operation: Operation) -> Iterator[tuple[str, str]]:
         yield "kind", f"{kind.name} take no patches"
     if operation.op in ("create", "replace", "patch") and operation.document is msgspec.UNSET:
         yield "document", "is required"
+    elif operation.document is not msgspec.UNSET and not isinstance(operation.document, dict):
+        yield "document", "must be a JSON object"
     if operation.op == "patch-values" and not isinstance(operation.values, dict):
         yield "values", "is required, as an object"
     selected = operation.selector is not None or operation.environment is not None
@@ -91,8 +94,17 @@ def _mistakes(kinds: Kinds, operation: Operation) -> Iterator[tuple[str, str]]:
         yield "clusters", "or else selector and environment must say which clusters are meant"
     if not on_clusters and (selected or operation.clusters is not None):
         yield "clusters", f"does not go with {operation.op}"
+    for name, words in _GOES_WITH.items():
+        given = getattr(operation, name)
+        if given is not msgspec.UNSET and given is not False and operation.op not in words:
+            yield name, f"does not go with {operation.op}"  # ignored, it would look as if it had been done
     if operation.environment is not None and operation.environment not in kinds.environments:
         yield "environment", f"must be one of {', '.join(kinds.environments)}"
+    if operation.selector is not None:
+        try:
+            selectors.parse(operation.selector)
+        except errors.BadQuery as exc:
+            yield "selector", exc.detail
 
 
 class Batch:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from flux_resourceset import changes, documents, drafts, errors, fleet
+from flux_resourceset import changes, documents, drafts, errors, fleet, formats
 from flux_resourceset.changes import Document, Entry, Origin, Snapshot, Tombstone
 from flux_resourceset.kinds import CLUSTERS, Kind, Kinds
 from flux_resourceset.ledger import Ledger
@@ -69,9 +69,8 @@ def _create_all(draft: drafts.Draft, by_kind: Mapping[str, Iterable[Any]], sourc
                 draft.create(draft.kinds.by_name[name], document)
             except errors.Refusal as refusal:
                 refusals += _described(refusal, f"{name}[{position}]")
-    if not refusals:
-        for found_late in draft.refusals(draft.changes()):
-            refusals += _described(found_late, "")
+    for found_late in draft.refusals(draft.changes()):
+        refusals += _described(found_late, "")
     if refusals:
         more = f"; and {len(refusals) - _SHOWN} more" if len(refusals) > _SHOWN else ""
         raise errors.StartupError(f"{source}: {'; '.join(refusals[:_SHOWN])}{more}")
@@ -90,7 +89,7 @@ def exported(ledger: Ledger, history: bool) -> bytes:
     log = ledger.history() if history else []  # before the rest, for it brings the fleet up to date
     state = ledger.fleet
     if state.unknown:
-        raise errors.StartupError(f"the store holds {', '.join(state.unknown)}, which is no kind here; set RESOURCES_DIR")
+        raise errors.Unavailable(f"the store holds {', '.join(state.unknown)}, which is no kind here; set RESOURCES_DIR")
     data: Document = {
         "format": FORMAT,
         "revision": state.revision,
@@ -193,6 +192,7 @@ def parsed(kinds: Kinds, data: Any, source: str) -> Export:
     for kind in kinds:
         problems += _repeated(kind.name, "id", export.documents[kind.name])
     problems += _repeated(CLUSTERS, "cluster_dns", export.documents[CLUSTERS])
+    problems += [f"tombstones: {t.dns!r} is no DNS name" for t in export.tombstones if not formats.is_dns_name(t.dns)]
     if problems:
         raise errors.Invalid(f"{source}: {'; '.join(problems[:_SHOWN])}")
     if export.history is not None:
@@ -213,7 +213,10 @@ def _check_history(kinds: Kinds, export: Export, source: str) -> None:
     history = export.history or []
     if [entry.revision for entry in history] != list(range(1, len(history) + 1)):
         raise errors.Invalid(f"{source}: the history has gaps")
-    found, _ = changes.replayed(history)
+    try:
+        found, _ = changes.replayed(history)
+    except (KeyError, TypeError) as exc:
+        raise errors.Invalid(f"{source}: a change of the history lacks {exc}") from exc
     for kind in kinds:
         replayed = {id: documents.completed(kind, s.body) for id, s in found.get(kind.name, {}).items()}
         if replayed != {document["id"]: document for document in export.documents[kind.name]}:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 
 def main() -> int:
-    return 2
+    from flux_resourceset.cli import program
+
+    return program.run(sys.argv[1:], os.environ)

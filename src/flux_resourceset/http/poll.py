@@ -28,8 +28,9 @@ _START = b"GET " + PREFIX.encode()
 _END = b" HTTP/1.1\r\n"
 
 IDLE_SECONDS = 5.0  # Flux leaves its connections idle for 90 s and never uses them again
+MAX_HEAD_BYTES = 64 * 1024  # of a request line and headers, from whomever: they are kept until they are complete
 _MAX_HEADS = 1024  # distinct header blocks to remember; a fleet has a handful
-_MAX_HEAD_BYTES = 4096  # of one that is remembered: nobody shall fill the memory with long ones
+_MAX_KEPT_BYTES = 4096  # of one that is remembered: nobody shall fill the memory with long ones
 
 # Header names whose presence cannot change the answer, or changes it in a way that is looked at below.
 _PLAIN = frozenset({b"host", b"user-agent", b"accept", b"accept-encoding", b"authorization"})
@@ -75,7 +76,7 @@ class Fast:
 
     def answer(self, data: bytes) -> bytes | None:
         """The whole response to a plain poll, or None: then let the ordinary route look at it."""
-        if not (data.startswith(_START) and data.endswith(b"\r\n\r\n")):
+        if not (data.startswith(_START) and data.endswith(b"\r\n\r\n")) or len(data) > MAX_HEAD_BYTES:
             return None
         end = data.find(_END, len(_START))
         if end < 0:
@@ -138,7 +139,7 @@ class Fast:
         packed = accepts_gzip(encodings)
         if len(self.heads) >= _MAX_HEADS:
             self.heads.clear()
-        if len(head) <= _MAX_HEAD_BYTES:
+        if len(head) <= _MAX_KEPT_BYTES:
             self.heads[head] = packed
         return packed
 
@@ -158,10 +159,32 @@ def _is_plain(value: bytes) -> bool:
 
 
 class OrdinaryProtocol(HttpToolsProtocol):
-    """uvicorn's protocol; what it refuses before any route sees it is a problem like all others."""
+    """uvicorn's protocol with a bound on heads; what it refuses before any route sees it is a problem like all others."""
+
+    _waiting = 0  # bytes of a head that is not complete
+
+    def data_received(self, data: bytes) -> None:
+        self._waiting += len(data)
+        super().data_received(data)
+        if self._waiting > 2 * MAX_HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response("")  # no end in sight
+
+    def on_headers_complete(self) -> None:
+        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEAD_BYTES:
+            raise ValueError("the head is too large")  # which the parser makes a refusal
+        super().on_headers_complete()
+        self._waiting = 0
+
+    def on_body(self, body: bytes) -> None:
+        self._waiting = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._waiting = 0
+        super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        refusal = errors.BadRequest("this is not a well-formed HTTP/1.1 request")
+        refusal = errors.BadRequest(f"this is not a well-formed HTTP/1.1 request with a head of at most {MAX_HEAD_BYTES} bytes")
         response = problems.response(refusal, uuid.uuid4().hex)
         headers = [*self.server_state.default_headers, *response.raw_headers, (b"connection", b"close")]
         lines = b"".join(b"%b: %b\r\n" % header for header in headers)

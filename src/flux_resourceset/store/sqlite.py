@@ -93,7 +93,10 @@ class SqliteStore:
             found = os.stat(self.path)
         except OSError:
             return None
-        return (found.st_dev, found.st_ino) if self._frozen is None else (found.st_ino, found.st_mtime_ns, found.st_size)
+        if self._frozen is None:
+            return found.st_dev, found.st_ino
+        # read as it is, it must not have changed in any way, and no writer may have begun a -wal beside it
+        return found.st_ino, found.st_mtime_ns, found.st_size, os.path.exists(f"{self.path}-wal")
 
     # Store
 
@@ -325,7 +328,10 @@ def _reading(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def _epoch(db: sqlite3.Connection) -> str:
-    epoch: str = db.execute("SELECT epoch FROM identity").fetchone()[0]
+    row = db.execute("SELECT epoch FROM identity").fetchone()
+    if row is None:
+        raise errors.Unavailable("the database has lost its identity; restore a backup")
+    epoch: str = row[0]
     return epoch
 
 

@@ -1,0 +1,393 @@
+"""Measures polls against nginx, and what a fleet costs in memory and time: python bench/poll.py (Linux, two cores).
+
+The server under test has one core, the load has the other, and the two servers take turns. Ratios are medians over
+the rounds, because the machine may be shared. Every figure is printed with its bar; a missed bar is no failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gzip
+import http.client
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import statistics
+import string
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+SERVER_CORE, LOAD_CORE = 0, 1  # positions among the cores that this process may use
+CONNECTIONS = 64
+POLLED = 1000  # clusters whose components the load asks for, in turn, from both servers
+VIEWS = ("platform-components", "namespaces", "rolebindings")
+READ, WRITE = "read-token", "write-token"
+
+
+class Bar(NamedTuple):
+    name: str
+    limit: str
+    value: str
+    met: bool
+
+
+class Run(NamedTuple):
+    rate: float
+    p50: float
+    p99: float
+    cost: float  # CPU seconds of the server per request
+    server_busy: float
+    load_busy: float
+
+
+class Scenario(NamedTuple):
+    name: str
+    keep_alive: bool
+    packed: bool
+    bar: float  # share of nginx
+
+
+SCENARIOS = (
+    Scenario("keep-alive", True, False, 0.9),
+    Scenario("keep-alive, gzip", True, True, 0.9),
+    Scenario("new connections", False, False, 0.5),
+    Scenario("new connections, gzip", False, True, 0.5),
+)
+
+
+# Processes
+
+
+def pinned(position: int) -> Any:
+    core = sorted(os.sched_getaffinity(0))[position]
+    return lambda: os.sched_setaffinity(0, {core})
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Process:
+    """A server on its core."""
+
+    def __init__(self, command: list[str], port: int, home: Path, env: dict[str, str] | None = None) -> None:
+        self.port = port
+        self.began = time.perf_counter()
+        self.log = home / f"{Path(command[0]).name}-{port}.log"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                command, cwd=home, env=env, stdout=log, stderr=log, preexec_fn=pinned(SERVER_CORE)
+            )  # fmt: skip
+
+    def wait(self, path: str) -> float:
+        """Seconds from the start to the first 200."""
+        while time.perf_counter() - self.began < 60 and self.process.poll() is None:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                if self.get(path)[0] == 200:
+                    return time.perf_counter() - self.began
+            time.sleep(0.002)
+        raise SystemExit(f"the server did not start:\n{self.log.read_text()}")
+
+    def get(self, path: str, packed: bool = False) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        with contextlib.closing(connection):
+            connection.request("GET", path, headers=headers(packed))
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+    def _pids(self) -> list[int]:
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        return [self.process.pid, *map(int, children.split())]
+
+    def cpu_seconds(self) -> float:
+        ticks = 0
+        for pid in self._pids():
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def resident(self) -> int:
+        """Bytes, of ours; nginx would have two processes."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(15)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def headers(packed: bool) -> dict[str, str]:
+    """As Flux Operator sends them; Go asks for gzip by itself."""
+    plain = {"Host": "bench", "User-Agent": "bench", "Authorization": f"Bearer {READ}"}
+    return plain | ({"Accept-Encoding": "gzip"} if packed else {"Accept-Encoding": "identity"})
+
+
+def environment(port: int, home: Path, **more: str) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "API_MODE": "crud",
+        "AUTH_TOKEN": READ,
+        "CRUD_AUTH_TOKEN": WRITE,
+        "DATABASE_URL": f"sqlite://{home}/fleet.db?mode=rwc",
+        "LISTEN_ADDR": f"127.0.0.1:{port}",
+        **more,
+    }
+
+
+@contextlib.contextmanager
+def ours(home: Path, **more: str) -> Iterator[Process]:
+    port = free_port()
+    server = Process([sys.executable, "-m", "flux_resourceset.server"], port, home, environment(port, home, **more))
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@contextlib.contextmanager
+def nginx(home: Path) -> Iterator[Process | None]:
+    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+    if program is None:
+        yield None
+        return
+    built = subprocess.run([program, "-V"], capture_output=True, text=True, check=True).stderr
+    static = "http_gzip_static" in built
+    if not static:
+        print("this nginx has no gzip_static: with gzip it serves the files unpacked")
+    options = {
+        "home": home,
+        "port": free_port(),
+        "user": "user root;" if os.geteuid() == 0 else "",  # else it could not read the files
+        "gzip_static": "gzip_static on;" if static else "",
+    }
+    (home / "nginx.conf").write_text(string.Template((HERE / "nginx.conf").read_text()).substitute(options))
+    server = Process([program, "-p", str(home), "-c", str(home / "nginx.conf")], int(str(options["port"])), home)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+# Load
+
+
+def path(number: int, view: str) -> str:
+    return f"/api/v2/flux/clusters/cluster-{number:05}.k8s.example.com/{view}"
+
+
+def raw(request_path: str, packed: bool) -> str:
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers(packed).items())
+    return f"GET {request_path} HTTP/1.1\r\n{lines}\r\n"
+
+
+def loaded(port: int, requests: list[str], **order: Any) -> Any:
+    """What our own load generator says."""
+    whole = {"connections": CONNECTIONS, "keep_alive": False, "seconds": 0, "write": "", "marker": "", **order}
+    done = subprocess.run(
+        [sys.executable, str(HERE / "load.py")],
+        input=json.dumps({"port": port, "requests": requests, **whole}),
+        stdout=subprocess.PIPE, text=True, check=True, preexec_fn=pinned(LOAD_CORE),
+    )  # fmt: skip
+    return json.loads(done.stdout)
+
+
+def wrk(program: str, port: int, paths: list[str], packed: bool, seconds: float, home: Path) -> Any:
+    (home / "paths").write_text("".join(f"{found}\n" for found in paths))
+    command = [program, "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(seconds))}s", "-s", str(HERE / "poll.lua")]
+    for name, value in headers(packed).items():
+        command += ["-H", f"{name}: {value}"]
+    done = subprocess.run(
+        [*command, f"http://127.0.0.1:{port}", "--", str(home / "paths")],
+        capture_output=True,
+        text=True,
+        check=True,
+        preexec_fn=pinned(LOAD_CORE),
+    )
+    report = json.loads(done.stdout.strip().splitlines()[-1])
+    if report["errors"]:
+        raise SystemExit(f"wrk met errors:\n{done.stdout}")
+    return report
+
+
+def measured(server: Process, scenario: Scenario, clusters: int, seconds: float, home: Path) -> Run:
+    paths = [path(number, VIEWS[0]) for number in range(min(clusters, POLLED))]
+    program = shutil.which("wrk")
+    busy, spent, began = server.cpu_seconds(), _children(), time.perf_counter()
+    if scenario.keep_alive and program:
+        report = wrk(program, server.port, paths, scenario.packed, seconds, home)
+    else:
+        requests = [raw(found, scenario.packed) for found in paths]
+        report = loaded(server.port, requests, seconds=seconds, keep_alive=scenario.keep_alive)
+    busy, spent, wall = server.cpu_seconds() - busy, _children() - spent, time.perf_counter() - began
+    return Run(
+        rate=report["requests"] / report["seconds"],
+        p50=report["p50"],
+        p99=report["p99"],
+        cost=busy / report["requests"],
+        server_busy=busy / report["seconds"],
+        load_busy=spent / wall,
+    )
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+# Measurements
+
+
+def against_nginx(server: Process, options: argparse.Namespace, home: Path) -> list[Bar]:
+    for number in range(min(options.clusters, POLLED)):
+        file = home / f"www{path(number, VIEWS[0])}"
+        file.parent.mkdir(parents=True)
+        body = server.get(path(number, VIEWS[0]))[1]
+        file.write_bytes(body)
+        file.with_name(file.name + ".gz").write_bytes(server.get(path(number, VIEWS[0]), packed=True)[1])
+    print(f"\nPolls of {len(body)} bytes, {len(gzip.compress(body, 1))} packed; {CONNECTIONS} connections; "
+          f"{options.rounds} rounds of {options.seconds:g} s; medians")  # fmt: skip
+    print(f"{'':24}{'':7}{'req/s':>8}{'p50 ms':>8}{'p99 ms':>8}{'µs CPU':>8}{'server':>8}{'load':>6}")
+    with nginx(home) as anchor:
+        if anchor is None:
+            print("nginx is not on this system: no ratios")
+        else:
+            anchor.wait(path(0, VIEWS[0]))
+        return [_compared(server, anchor, scenario, options, home) for scenario in SCENARIOS]
+
+
+def _compared(server: Process, anchor: Process | None, scenario: Scenario, options: argparse.Namespace, home: Path) -> Bar:
+    runs: dict[str, list[Run]] = {"ours": [], "nginx": []}
+    for _ in range(options.rounds):
+        for name, process in (("ours", server), ("nginx", anchor)):
+            if process is not None:
+                runs[name].append(measured(process, scenario, options.clusters, options.seconds, home))
+    for name, found in runs.items():
+        if found:
+            middle = Run(*map(statistics.median, zip(*found, strict=True)))
+            print(
+                f"{scenario.name:24}{name:7}{middle.rate:8.0f}{middle.p50 * 1e3:8.2f}{middle.p99 * 1e3:8.2f}"
+                f"{middle.cost * 1e6:8.1f}{middle.server_busy:8.0%}{middle.load_busy:6.0%}"
+            )
+            if max(middle.server_busy, middle.load_busy) < 0.8:
+                print("  ^ neither core was full: others used the machine, so repeat this when it is quiet")
+    pairs = list(zip(runs["ours"], runs["nginx"], strict=False))
+    if not pairs:
+        return Bar(f"{scenario.name}, share of nginx", f">= {scenario.bar}", "not measured", False)
+    ratio = statistics.median(mine.rate / theirs.rate for mine, theirs in pairs)
+    by_cost = statistics.median(theirs.cost / mine.cost for mine, theirs in pairs)
+    value = f"{ratio:.2f} by requests, {by_cost:.2f} by CPU time"
+    return Bar(f"{scenario.name}, share of nginx", f">= {scenario.bar}", value, ratio >= scenario.bar)
+
+
+def unloaded(server: Process, clusters: int) -> None:
+    requests = [raw(path(number, VIEWS[0]), True) for number in range(min(clusters, POLLED))]
+    found = loaded(server.port, requests, seconds=1, connections=1)
+    print(f"\nOne poll at a time, each on a new connection: p50 {found['p50'] * 1e3:.2f} ms, p99 {found['p99'] * 1e3:.2f} ms")
+
+
+def demo_memory(home: Path) -> Bar:
+    seed = HERE.parent / "data" / "seed.json"
+    home.mkdir()
+    with ours(home, SEED_FILE=str(seed)) as server:
+        server.wait("/ready")
+        cluster = json.loads(seed.read_bytes())["clusters"][0]["cluster_dns"]
+        for view in VIEWS:
+            for packed in (False, True):
+                assert server.get(f"/api/v2/flux/clusters/{cluster}/{view}", packed)[0] == 200
+        found = server.resident()
+    return Bar("resident memory with the demo data", "<= 64 MiB", f"{found / 2**20:.0f} MiB", found <= 64 * 2**20)
+
+
+def restart(home: Path, rounds: int) -> Bar:
+    times = []
+    for _ in range(rounds):
+        with ours(home) as server:
+            times.append(server.wait("/ready"))
+    value = statistics.median(times)
+    return Bar("restart to ready", "<= 2 s", f"{value:.2f} s (of {rounds}: {min(times):.2f} to {max(times):.2f})", value <= 2)
+
+
+def prepared_memory(server: Process, clusters: int) -> Bar:
+    sizes = [server.resident()]
+    for packed in (True, False):
+        requests = [raw(path(number, view), packed) for number in range(clusters) for view in VIEWS]
+        assert loaded(server.port, requests, marker="inputs")["fresh"] == len(requests)
+        sizes.append(server.resident())
+    started, as_flux, both = (size / 1e6 for size in sizes)
+    value = f"{both:.0f} MB in both forms; {as_flux:.0f} MB packed only, as Flux asks; {started:.0f} MB after the start"
+    return Bar(f"resident memory with {3 * clusters} answers", "<= 250 MB", value, both <= 250)
+
+
+def after_a_write(server: Process, clusters: int, packed: bool, rounds: int) -> Bar:
+    """From the catalog write to the last cluster's new answer, each fetched over a connection of its own."""
+    requests = [raw(path(number, VIEWS[0]), packed) for number in range(clusters)]
+    times, busy = [], server.cpu_seconds()
+    for turn in range(rounds):
+        tag = f"v9.{turn}.{packed:d}"
+        found = loaded(server.port, requests, write=_catalog_write(tag), marker=tag)
+        if found["fresh"] != clusters:
+            raise SystemExit(f"only {found['fresh']} of {clusters} answers were fresh")
+        times.append(found["seconds"])
+    busy = (server.cpu_seconds() - busy) / rounds
+    value = f"{statistics.median(times):.2f} s (of {rounds}: {min(times):.2f} to {max(times):.2f}; {busy:.2f} s of CPU)"
+    name = f"catalog write to {clusters} fresh answers{', gzip' if packed else ''}"
+    return Bar(name, "<= 2 s", value, statistics.median(times) <= 2)
+
+
+def _catalog_write(tag: str) -> str:
+    change = json.dumps({"oci_tag": tag})
+    return (
+        f"PATCH /platform_components/component-00 HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {WRITE}\r\n"
+        f"Content-Type: application/merge-patch+json\r\nContent-Length: {len(change)}\r\n\r\n{change}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clusters", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each run in a round")
+    options = parser.parse_args()
+    if len(os.sched_getaffinity(0)) < 2:
+        raise SystemExit("two cores are needed: one for the server, one for the load")
+    print(f"{options.clusters} clusters; load average before: {os.getloadavg()[0]:.1f}; "
+          f"keep-alive load from {'wrk' if shutil.which('wrk') else 'load.py (wrk is not on this system)'}")  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+        home = Path(directory)
+        bars = [demo_memory(home / "demo")]
+        for command in (
+            [sys.executable, str(HERE / "generated.py"), str(options.clusters), "fleet.json"],
+            [sys.executable, "-m", "flux_resourceset.server", "import", "fleet.json"],
+        ):
+            subprocess.run(command, cwd=home, env=environment(0, home), check=True)
+        bars.append(restart(home, options.rounds))
+        with ours(home) as server:
+            server.wait("/ready")
+            bars.append(prepared_memory(server, options.clusters))
+            bars += [after_a_write(server, options.clusters, packed, options.rounds) for packed in (False, True)]
+            unloaded(server, options.clusters)
+            bars += against_nginx(server, options, home)
+    print()
+    for bar in bars:
+        print(f"{'met   ' if bar.met else 'MISSED'}  {bar.name}: {bar.value} (bar: {bar.limit})")
+    print(f"load average after: {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,274 @@
+"""Writes openapi/openapi.yaml and the generated parts of the documentation; `--check` only says what is stale.
+
+A generated part stands between `<!-- generated: name -->` and `<!-- end -->`, where name is a key of PARTS.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from flux_resourceset import errors, formats, kinds, openapi, settings
+from flux_resourceset.http.metrics import Metrics
+from flux_resourceset.ledger import Ledger
+from flux_resourceset.store.memory import MemoryStore
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "flux_resourceset"
+
+_PART = re.compile(r"(<!-- generated: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in line) + " |\n" for line in lines)
+
+
+def code(text: object) -> str:
+    return f"`{text}`" if text not in ("", None) else ""
+
+
+# From the code
+
+
+def settings_table() -> str:
+    return table(
+        ("Variable", "Default", "Meaning"),
+        ((code(setting.name), code(setting.default) or "none", setting.meaning) for setting in settings.SETTINGS),
+    )
+
+
+def refusals(root: type[errors.Refusal] = errors.Refusal) -> Iterator[type[errors.Refusal]]:
+    for refusal in root.__subclasses__():
+        yield refusal
+        yield from refusals(refusal)
+
+
+def errors_table() -> str:
+    found = sorted(set(refusals()), key=lambda refusal: (refusal.status, refusal.code))
+    return table(("Status", "`code`", "Title"), ((str(item.status), code(item.code), item.title) for item in found))
+
+
+def formats_table() -> str:
+    return table(("Format", "A value"), ((code(name), item.message) for name, item in formats.FORMATS.items()))
+
+
+def metrics_table() -> str:
+    measures = Metrics(Ledger(kinds.load(), MemoryStore))
+    rows = []
+    for metric in measures.collect():
+        name = metric.name + ("_total" if metric.type == "counter" else "")
+        rows.append((code(name), metric.type, metric.documentation))
+    return table(("Metric", "Type", "Meaning"), rows)
+
+
+def modules_table() -> str:
+    """Every module, but for the insides of rooms whose name says enough."""
+    rows = []
+    for path in [*PACKAGE.glob("*.py"), *PACKAGE.glob("*/__init__.py"), *PACKAGE.glob("http/*.py"), *PACKAGE.glob("store/*.py")]:
+        place = path.relative_to(PACKAGE)
+        sentence = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n\n")[0]
+        name = str(place.parent) + "/" if place.name == "__init__.py" else str(place)
+        if sentence and name != "./":
+            rows.append((code(name), sentence))
+    return table(("Module", "What it is for"), sorted(set(rows)))
+
+
+def layers_drawing() -> str:
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = pyproject["tool"]["importlinter"]["contracts"]
+    layers: list[str] = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    return "```text\n" + "\n".join(layer.replace("flux_resourceset.", "") for layer in layers) + "\n```\n"
+
+
+# From the kinds
+
+# The hints have no other place for prose; hints_table() refuses to differ from the meta-schema.
+_HINTS = {
+    "singular": ("The group of the command line, and the word in messages.", "the kind without its final s"),
+    "endpoint": ("Last segment of the Flux path.", "the kind with `-` for `_`"),
+    "cluster_field": ("The reference array on clusters; `null`: none, and no Flux path.", "the kind"),
+    "reference": ("JSON Schema of what a reference may hold besides `id`.", "nothing"),
+    "overrides": ("Reference fields that beat the definition's field of the same name, unless null.", "none"),
+    "nest": ("Fields of the answer that are gathered under a name.", "none"),
+    "patches": ("Whether `cluster.patches[id]` goes into the answer as `patches`.", "`false`"),
+    "dependencies": (
+        "A field that names documents of its kind; they must exist, agree in `same`, and make no cycle.",
+        "none",
+    ),
+}
+
+
+def hints_table() -> str:
+    schema = yaml.safe_load((PACKAGE / "kind_file.schema.yaml").read_text(encoding="utf-8"))
+    known = schema["properties"]["metadata"]["properties"]["x-flux"]["properties"]
+    if known.keys() != _HINTS.keys():
+        raise SystemExit(f"docs/generate.py: _HINTS and kind_file.schema.yaml differ in {sorted(known.keys() ^ _HINTS.keys())}")
+    example = yaml.safe_load(kinds.builtin_files()["platform_components.yaml"])["metadata"]["x-flux"]
+    rows = ((code(name), meaning, default, _shown_hint(example.get(name))) for name, (meaning, default) in _HINTS.items())
+    return table(("Hint", "Meaning", "Default", "In `platform_components`"), rows)
+
+
+def _shown_hint(value: Any) -> str:
+    if isinstance(value, dict) and any(isinstance(item, dict) for item in value.values()):
+        return ", ".join(map(code, value))
+    if value is None:
+        return ""
+    return code(yaml.safe_dump(value, default_flow_style=True, width=1000).replace("\n...", "").strip())
+
+
+def reserved_table() -> str:
+    rows = (("kind", kinds.RESERVED_KINDS), ("field", kinds.RESERVED_FIELDS))
+    return table(("No name for a", "because it is taken"), ((what, ", ".join(map(code, sorted(names)))) for what, names in rows))
+
+
+def kinds_tables() -> str:
+    return "\n".join(f"### {kind.name}\n\n{kind.description}\n\n{_fields(kind)}" for kind in kinds.load())
+
+
+def _fields(kind: kinds.Kind) -> str:
+    required = kind.schema.get("required", ())
+    rows = []
+    for name, schema in kind.properties.items():
+        default = code(yaml.safe_dump(schema["default"], default_flow_style=True).split("\n")[0]) if "default" in schema else ""
+        rows.append((code(name), _type(schema), "required" if name in required else default, schema.get("description", "")))
+    return table(("Field", "Type", "Default", "Meaning"), rows)
+
+
+def _type(schema: kinds.Schema) -> str:
+    if "enum" in schema:
+        return " or ".join(code(option) for option in schema["enum"])
+    if schema["type"] == "array":
+        items = schema.get("items", {})
+        inner = ", ".join(map(code, items["properties"])) if "properties" in items else items.get("type", "")
+        return f"array of {{{inner}}}" if "properties" in items else f"array of {inner}"
+    if "format" in schema:
+        return f"{schema['type']}, {code(schema['format'])}"
+    return schema["type"] if isinstance(schema["type"], str) else " or ".join(schema["type"])
+
+
+# From the OpenAPI document
+
+_METHODS = ("get", "put", "post", "patch", "delete")
+
+
+@functools.cache
+def specification_text() -> str:
+    return openapi.text(kinds.load(), writable=True).decode()
+
+
+@functools.cache
+def specification() -> dict[str, Any]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it was built
+    document: dict[str, Any] = yaml.load(specification_text(), Loader=loader)  # noqa: S506  # both are safe
+    return document
+
+
+def endpoints_table() -> str:
+    rows = []
+    for path, item in specification()["paths"].items():
+        for method in _METHODS:
+            if method in item:
+                statuses = " ".join(status for status in item[method]["responses"] if status.isdigit())
+                rows.append((code(method.upper()), code(path), item[method].get("summary", ""), statuses))
+    return table(("Method", "Path", "What it does", "Statuses"), rows)
+
+
+def headers_table() -> str:
+    document = specification()
+    found: dict[tuple[str, str], str] = {}
+    for place, header in _headers(document):
+        name, item = header
+        found.setdefault((place, name), _resolved(document, item).get("description", ""))
+    rows = ((code(name), place, meaning) for (place, name), meaning in sorted(found.items(), key=lambda entry: entry[0][::-1]))
+    return table(("Header", "Where", "Meaning"), rows)
+
+
+def _headers(document: dict[str, Any]) -> Iterator[tuple[str, tuple[str, Any]]]:
+    for item in document["paths"].values():
+        for operation in (item[method] for method in _METHODS if method in item):
+            for raw in [*item.get("parameters", ()), *operation.get("parameters", ())]:
+                parameter = _resolved(document, raw)
+                if parameter["in"] == "header":
+                    yield "request", (parameter["name"], parameter)
+            for raw in operation["responses"].values():
+                for name, header in _resolved(document, raw).get("headers", {}).items():
+                    yield "answer", (name, header)
+
+
+def _resolved(document: dict[str, Any], item: Any) -> dict[str, Any]:
+    while "$ref" in item:
+        found: Any = document
+        for step in item["$ref"].removeprefix("#/").split("/"):
+            found = found[step]
+        item = found
+    resolved: dict[str, Any] = item
+    return resolved
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "settings": settings_table,
+    "errors": errors_table,
+    "formats": formats_table,
+    "metrics": metrics_table,
+    "modules": modules_table,
+    "layers": layers_drawing,
+    "hints": hints_table,
+    "reserved": reserved_table,
+    "kinds": kinds_tables,
+    "endpoints": endpoints_table,
+    "headers": headers_table,
+}
+
+
+# Files
+
+
+def filled(text: str) -> str:
+    """The page with its generated parts as they should be."""
+    return _PART.sub(lambda match: f"{match[1]}\n{PARTS[match[2]]()}\n{match[3]}", text)
+
+
+def outputs() -> Iterator[tuple[Path, str]]:
+    """Every file that is generated in whole or in part, with its content."""
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        text = path.read_text(encoding="utf-8")
+        if _PART.search(text):
+            yield path, filled(text)
+    yield ROOT / "openapi" / "openapi.yaml", specification_text()
+    yield from command_reference()
+
+
+def command_reference() -> Iterator[tuple[Path, str]]:
+    try:
+        from flux_resourceset.cli import reference  # the server's half of the documentation does without it
+    except ImportError as exc:
+        print(f"docs/cli.md is left alone: {exc}", file=sys.stderr)
+    else:
+        yield ROOT / "docs" / "cli.md", reference.reference()
+
+
+def main(arguments: Sequence[str]) -> int:
+    check = "--check" in arguments
+    stale = []
+    for path, content in outputs():
+        if not path.exists() or path.read_text(encoding="utf-8") != content:
+            stale.append(path)
+            if not check:
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(content, encoding="utf-8")
+    for path in stale:
+        print(f"{path.relative_to(ROOT)} {'is stale; run make generate' if check else 'written'}")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,160 @@
+"""`bootstrap`: all that one cluster needs to phone home, with its values in place."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+from flux_resourceset import render
+from flux_resourceset.cli import cluster_views, failures
+from flux_resourceset.render import bundle, dialect
+
+if TYPE_CHECKING:
+    from flux_resourceset.cli.session import Session
+
+RECONCILE_EVERY = "fluxcd.controlplane.io/reconcileEvery"
+DEFAULT_INTERVAL = "5m"
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+
+
+class File(NamedTuple):
+    name: str
+    text: str
+    secret: bool = False
+
+
+class _Values(NamedTuple):
+    """What differs from cluster to cluster."""
+
+    url: str
+    dns: str
+    interval: str
+    secret: str | None  # an existing one
+
+
+def bootstrap(session: Session) -> int:
+    values = session.values
+    url = _url(values.text("api-url"))
+    interval = values.text("interval") or DEFAULT_INTERVAL
+    cluster_views.seconds(interval, "--interval")
+    secret = _existing_secret(session)
+    token = _token(session) if secret is None else None
+    cluster = cluster_views.cluster(session, values.required("cluster"))
+    own = _Values(url, cluster["cluster_dns"], interval, secret)
+    files = [_identity(cluster, url)]
+    if secret is None:
+        files.append(_secret(token))
+        if token is None:
+            session.say("note: the token Secret holds a placeholder; give --token-file or --existing-secret")
+    for view in cluster_views.of_server(session):
+        files += _view(session, view, own)
+    _deliver(session, files)
+    return failures.OK
+
+
+# What was asked
+
+
+def _url(text: str | None) -> str:
+    if text is None:
+        raise failures.usage("--api-url is missing: the URL of the API as the cluster reaches it")
+    parts = urlsplit(text)
+    good = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment or parts.username)
+    if not good or not text.isascii() or not text.isprintable() or " " in text:
+        raise failures.usage(f"--api-url is {text!r}; write it as in https://fleet.example.com")
+    return text.rstrip("/")
+
+
+def _existing_secret(session: Session) -> str | None:
+    name = session.values.text("existing-secret")
+    if name is not None and session.values.text("token-file") is not None:
+        raise failures.usage("--token-file and --existing-secret exclude each other")
+    if name is not None and not _NAME.fullmatch(name):
+        raise failures.usage(f"--existing-secret is {name!r}, which is no name of a Secret")
+    return name
+
+
+def _token(session: Session) -> str | None:
+    file = session.values.text("token-file")
+    if file is None:
+        return None
+    token = cluster_views.read(session, file).strip()
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise failures.usage(f"{file} holds no token: one word of visible characters")
+    return token
+
+
+# What is given
+
+
+def _identity(cluster: dict[str, Any], url: str) -> File:
+    (manifest,) = _objects(bundle.files()[bundle.IDENTITY])
+    manifest["data"] = {
+        "CLUSTER_NAME": cluster["cluster_name"],
+        "CLUSTER_DNS": cluster["cluster_dns"],
+        "ENVIRONMENT": cluster["environment"],
+        "INTERNAL_API_URL": url,
+    }
+    return File(bundle.IDENTITY, dialect.presented([manifest]))
+
+
+def _secret(token: str | None) -> File:
+    (manifest,) = _objects(bundle.files()[bundle.TOKEN])
+    if token is not None:
+        manifest["stringData"] = {"token": token}
+    return File(bundle.TOKEN, dialect.presented([manifest]), secret=True)
+
+
+def _view(session: Session, view: cluster_views.View, own: _Values) -> list[File]:
+    if view.template is None:
+        session.say(f"note: {view.name} has no ResourceSet; put one beside its kind in RESOURCES_DIR. Its provider alone is here")
+    elif (named := cluster_views.provider_name(view.template)) != view.name:
+        session.say(f"note: the ResourceSet of {view.name} takes its inputs from {named}, not from the provider {view.name}")
+    files = [File(f"{view.name}-provider.yaml", dialect.presented([_provider(view.name, own)]))]
+    if view.text is not None:
+        text = view.text if view.text.endswith("\n") else view.text + "\n"
+        files.append(File(f"{view.name}-resourceset.yaml", "---\n" + text.removeprefix("---\n")))
+    return files
+
+
+def _provider(view: str, own: _Values) -> render.Manifest:
+    """The shipped provider of the view, or any other with the name of this view in its place."""
+    pattern, text = view, bundle.provider(view)
+    if text is None:
+        pattern, text = bundle.any_provider()
+    (manifest,) = _objects(text)
+    metadata, spec = manifest["metadata"], manifest["spec"]
+    metadata["name"] = view
+    metadata["annotations"][RECONCILE_EVERY] = own.interval
+    url = spec["url"].removesuffix(f"/{pattern}") + f"/{view}"
+    spec["url"] = url.replace("${INTERNAL_API_URL}", own.url).replace("${CLUSTER_DNS}", own.dns)
+    if own.url.startswith("http://"):
+        spec["insecure"] = True
+    if own.secret is not None:
+        spec["secretRef"] = {"name": own.secret}
+    return manifest
+
+
+def _objects(text: str) -> list[render.Manifest]:
+    return [document for _, document in dialect.documents(text)]
+
+
+def _deliver(session: Session, files: list[File]) -> None:
+    folder = session.values.text("output-dir")
+    if folder is None:
+        for file in files:
+            session.output.raw(file.text.encode())
+        return
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for file in files:
+            path = Path(folder) / file.name
+            if file.secret:
+                path.touch(mode=0o600)  # before anything is in it
+                path.chmod(0o600)
+            path.write_text(file.text, encoding="utf-8")
+    except OSError as exc:
+        raise failures.usage(f"{folder} cannot be written: {exc.strerror}") from exc
+    session.say(f"{len(files)} files in {folder}; apply them with kubectl apply -f {folder}")

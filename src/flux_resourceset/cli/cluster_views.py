@@ -1,0 +1,192 @@
+"""The views of a cluster as commands see them: their templates, their inputs, and what renders them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from flux_resourceset import client, render
+from flux_resourceset.cli import failures
+from flux_resourceset.render import bundle, dialect
+
+if TYPE_CHECKING:
+    from flux_resourceset.cli.session import Session
+
+Input = Mapping[str, Any]
+Engine = Callable[[render.Manifest, Sequence[Input]], list[render.Manifest]]
+
+FLUX_OPERATOR = "flux-operator"
+_PATIENCE = 120.0  # seconds for one run of its CLI; ten thousand inputs take it less than ten
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class Unusable(Exception):
+    """An answer that Flux would not take; it keeps what it has."""
+
+
+class View(NamedTuple):
+    name: str  # the last part of the Flux URL
+    text: str | None  # its ResourceSet, if it has one
+
+    @property
+    def template(self) -> render.Manifest | None:
+        return None if self.text is None else resourceset(self.text, f"the ResourceSet of {self.name}")
+
+
+def of_server(session: Session, only: Sequence[str] = ()) -> list[View]:
+    """Every view the server knows; or those that were named, which must be among them."""
+    found = [View(kind.endpoint, _template(kind.data, kind.endpoint)) for kind in session.kinds if kind.endpoint]
+    known = [view.name for view in found]
+    for name in only:
+        if name not in known:
+            raise failures.Failure(failures.NOT_FOUND, f"there is no view {name!r}; the server has {', '.join(known)}")
+    return [view for view in found if not only or view.name in only]
+
+
+def _template(kind: Mapping[str, Any], endpoint: str) -> str | None:
+    """What stands beside the kind's file, or else what the package ships."""
+    return kind.get("resourceset") or bundle.resourceset(endpoint)
+
+
+def resourceset(text: str, where: str) -> render.Manifest:
+    """The one ResourceSet of a file."""
+    try:
+        found = [document for _, document in dialect.documents(text)]
+    except render.TemplateError as exc:
+        raise failures.usage(f"{where}: {exc}") from exc
+    if len(found) != 1 or not isinstance(found[0], dict) or found[0].get("kind") != "ResourceSet":
+        raise failures.usage(f"{where}: it must hold one object, a ResourceSet")
+    template: render.Manifest = found[0]
+    return template
+
+
+def provider_name(template: render.Manifest) -> str | None:
+    """The view that a template names as the source of its inputs."""
+    sources = (template.get("spec") or {}).get("inputsFrom") or []
+    name = sources[0].get("name") if sources and isinstance(sources[0], dict) else None
+    return str(name) if name else None
+
+
+# Clusters and inputs
+
+
+def cluster(session: Session, id: str) -> dict[str, Any]:
+    found: dict[str, Any] = session.client.get(client.path("clusters", id)).json()
+    return found
+
+
+def dns(session: Session, id: str) -> str:
+    """The DNS name of a cluster; one that was decommissioned is known by it alone."""
+    try:
+        return str(cluster(session, id)["cluster_dns"])
+    except client.Problem as problem:
+        if problem.status == 404 and "." in id:
+            return id
+        raise
+
+
+def polled(server: client.Client, dns: str, view: str) -> list[Input]:
+    """What Flux would take over; anything that it would refuse is Unusable."""
+    try:
+        answer = server.get(client.path("api", "v2", "flux", "clusters", dns, view))
+        if answer.status != 200:
+            raise Unusable(f"the server answered {answer.status}")
+        return listed(answer.json(), "the answer")
+    except client.Problem as problem:
+        raise Unusable(f"the server answered {problem.status}: {problem}") from problem
+    except client.Unreachable as exc:
+        raise Unusable(str(exc)) from exc
+
+
+def listed(value: Any, where: str) -> list[Input]:
+    """Inputs out of a list, or out of the envelope that Flux gets."""
+    found = value.get("inputs") if isinstance(value, dict) else value
+    if not isinstance(found, list):
+        raise Unusable(f"{where} holds no list of inputs")
+    ids = [item.get("id") if isinstance(item, dict) else None for item in found]
+    if not all(isinstance(id, str) for id in ids) or len(set(ids)) != len(ids):
+        raise Unusable(f"{where} holds inputs without an id of their own")
+    return found
+
+
+def seconds(text: str, option: str) -> float:
+    """A duration as Go writes it."""
+    if not re.fullmatch(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h))+", text):
+        raise failures.usage(f"{option} is {text!r}; write it as in 30s or 5m")
+    found = sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9.]+)(ms|s|m|h)", text))
+    if not found:
+        raise failures.usage(f"{option} must be more than nothing")
+    return found
+
+
+# Engines
+
+
+def engine(session: Session) -> Engine:
+    chosen = session.values.text("engine") or "auto"
+    found = None if chosen == "builtin" else shutil.which(FLUX_OPERATOR, path=session.environment.get("PATH"))
+    if chosen == FLUX_OPERATOR and found is None:
+        raise failures.usage(f"the {FLUX_OPERATOR} CLI is not on the PATH; --engine builtin needs nothing")
+    if found is None:
+        return render.resourceset
+    program = found
+    return lambda template, inputs: by_flux_operator(program, template, inputs)
+
+
+def by_flux_operator(program: str, template: render.Manifest, inputs: Sequence[Input]) -> list[render.Manifest]:
+    """The same by Flux Operator's own code."""
+    if not inputs and provider_name(template):
+        return []  # its CLI takes that for a mistake; in a cluster it means no objects
+    with tempfile.TemporaryDirectory(prefix="flux-resourceset-") as folder:
+        paths = [os.path.join(folder, name) for name in ("resourceset.json", "inputs.json")]
+        for path, value in zip(paths, (template, list(inputs)), strict=True):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(dialect.json_text(value))
+        command = [program, "build", "rset", "-f", paths[0], "--inputs-from", paths[1]]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PATIENCE)  # noqa: S603  # no shell
+        except (OSError, subprocess.TimeoutExpired) as exc:
+            raise render.TemplateError(f"{program} failed: {exc}") from exc
+    if done.returncode:
+        if "no objects were generated" in done.stderr:
+            return []  # all of them are switched off
+        raise render.TemplateError(_last_words(done.stderr))
+    return [document for _, document in dialect.documents(done.stdout)]
+
+
+def _last_words(text: str) -> str:
+    lines = [line.strip(" ✗") for line in text.splitlines() if line.strip()]
+    return f"{FLUX_OPERATOR}: {lines[0] if lines else 'failed without a word'}"
+
+
+def read(session: Session, name: str) -> str:
+    """The text of a file, or of stdin."""
+    try:
+        if name == "-":
+            return session.stdin.read()
+        with open(name, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as exc:
+        raise failures.usage(f"{name} cannot be read: {getattr(exc, 'strerror', None) or exc}") from exc
+
+
+def read_inputs(session: Session, name: str) -> list[Input]:
+    text = read(session, name)
+    try:
+        value = json.loads(text)
+    except ValueError:
+        try:
+            documents = [document for _, document in dialect.documents(text)]
+        except render.TemplateError as exc:
+            raise failures.usage(f"{name} is neither JSON nor YAML: {exc}") from exc
+        value = documents[0] if len(documents) == 1 else None
+    try:
+        return listed(value, name)
+    except Unusable as exc:
+        raise failures.usage(str(exc)) from exc

@@ -1,0 +1,173 @@
+"""Where the server is and which tokens to use: environment variables, then the contexts of the configuration file."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from flux_resourceset.cli import failures
+
+if TYPE_CHECKING:
+    from flux_resourceset.cli.session import Session
+
+URL, TOKEN, WRITE_TOKEN = "FLUX_API_URL", "FLUX_API_TOKEN", "FLUX_API_WRITE_TOKEN"
+
+_FIELDS = {URL: "url", TOKEN: "token", WRITE_TOKEN: "write-token"}
+_MEANINGS = {URL: "the base URL of the API", TOKEN: "the token for reading", WRITE_TOKEN: "the token for writing"}
+
+
+class Target(NamedTuple):
+    """A server and the tokens for it, as far as they are known."""
+
+    known: Mapping[str, str]  # by environment variable
+
+    @property
+    def url(self) -> str | None:
+        return self.known.get(URL)
+
+    def require(self, variable: str) -> str:
+        value = self.known.get(variable)
+        if not value:
+            option = _FIELDS[variable]
+            raise failures.usage(
+                f"{variable} is not set, {_MEANINGS[variable]}; export it, "
+                f"or store it with: flux-resourceset-cli config set-context NAME --{option} …"
+            )
+        return value
+
+
+def target(environment: Mapping[str, str], context: str | None) -> Target:
+    given = {name: environment[name] for name in _FIELDS if environment.get(name)}
+    if len(given) == len(_FIELDS) and context is None:
+        return Target(given)  # the file would change nothing
+    content = read(environment)
+    name = context or content.get("current-context")
+    if name is None:
+        return Target(given)
+    stored = content["contexts"].get(name)
+    if stored is None:
+        known = ", ".join(content["contexts"]) or "none yet; add one with config set-context"
+        raise failures.usage(f"there is no context {name!r}; there are: {known}")
+    return Target({**{variable: stored[field] for variable, field in _FIELDS.items() if stored.get(field)}, **given})
+
+
+# The file
+
+
+def path(environment: Mapping[str, str]) -> str:
+    folder = environment.get("XDG_CONFIG_HOME") or os.path.join(environment.get("HOME") or os.path.expanduser("~"), ".config")
+    return os.path.join(folder, "flux-resourceset", "config.yaml")
+
+
+def read(environment: Mapping[str, str]) -> dict[str, Any]:
+    """The configuration, or an empty one; refused when somebody else could read the tokens in it."""
+    file = path(environment)
+    try:
+        with open(file, encoding="utf-8") as stream:
+            if stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
+                raise failures.usage(f"{file} holds tokens and others can read it; run: chmod 600 {file}")
+            text = stream.read()
+    except FileNotFoundError:
+        return {"contexts": {}}
+    except (OSError, UnicodeDecodeError) as exc:
+        raise failures.usage(f"{file} cannot be read: {getattr(exc, 'strerror', None) or exc}") from exc
+    return _checked(file, text)
+
+
+def _checked(file: str, text: str) -> dict[str, Any]:
+    import yaml
+
+    try:
+        content = yaml.safe_load(text) or {}
+    except yaml.YAMLError as exc:
+        raise failures.usage(f"{file} is not YAML: {str(exc).splitlines()[0]}") from exc
+    contexts = content.get("contexts") or {} if isinstance(content, dict) else None
+    if not isinstance(contexts, dict) or not all(isinstance(item, dict) for item in contexts.values()):
+        raise failures.usage(f"{file}: `contexts` must map names to url, token and write-token")
+    for name, context in contexts.items():
+        for field, value in context.items():
+            if field not in _FIELDS.values() or not isinstance(value, str):
+                raise failures.usage(f"{file}: context {name!r}: {field} must be one of url, token, write-token, with a text")
+    return {**content, "contexts": contexts}
+
+
+def _write(environment: Mapping[str, str], content: dict[str, Any]) -> str:
+    import yaml
+
+    file = path(environment)
+    draft = f"{file}.{os.getpid()}"
+    try:
+        os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as stream:
+            yaml.safe_dump(content, stream, sort_keys=False, allow_unicode=True)
+        os.replace(draft, file)
+    except OSError as exc:
+        raise failures.usage(f"{file} cannot be written: {exc.strerror}") from exc
+    return file
+
+
+# Commands
+
+
+def set_context(session: Session) -> int:
+    content = read(session.environment)
+    name = session.values.required("name")
+    stored = content["contexts"].setdefault(name, {})
+    given = {field: value for field in _FIELDS.values() if (value := session.values.text(field)) is not None}
+    if not given and not stored:
+        raise failures.usage("say what to store: --url, --token, --write-token")
+    for field, value in given.items():
+        stored[field] = _secret(session, field) if value == "-" and field != "url" else value
+    if "url" in given:
+        session.check_url(stored["url"])
+    content.setdefault("current-context", name)
+    file = _write(session.environment, content)
+    session.say(f"context {name!r} stored in {file}")
+    session.data(_row(content, name))
+    return failures.OK
+
+
+def _secret(session: Session, field: str) -> str:
+    """A token from a line of stdin, so that no process list shows it."""
+    if session.interactive:
+        import getpass
+
+        line = getpass.getpass(f"{field}: ")
+    else:
+        line = session.stdin.readline()
+    if not line.strip():
+        raise failures.usage(f"--{field} -: stdin holds no token; give each on a line of its own")
+    return line.strip()
+
+
+def use_context(session: Session) -> int:
+    content = read(session.environment)
+    name = session.values.required("name")
+    if name not in content["contexts"]:
+        raise failures.usage(f"there is no context {name!r}; there are: {', '.join(content['contexts']) or 'none'}")
+    content["current-context"] = name
+    _write(session.environment, content)
+    session.say(f"context {name!r} is now the current one")
+    session.data(_row(content, name))
+    return failures.OK
+
+
+def get_contexts(session: Session) -> int:
+    content = read(session.environment)
+    rows = [_row(content, name) for name in content["contexts"]]
+    session.output.rows(rows, ["current", "name", "url", "token", "write_token"], name=lambda row: str(row["name"]))
+    return failures.OK
+
+
+def _row(content: dict[str, Any], name: str) -> dict[str, Any]:
+    """A context without its secrets."""
+    context = content["contexts"][name]
+    return {
+        "name": name,
+        "current": name == content.get("current-context"),
+        "url": context.get("url"),
+        "token": "token" in context,
+        "write_token": "write-token" in context,
+    }

@@ -1,0 +1,119 @@
+"""Editing a document in an editor, without losing what others change meanwhile."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+from flux_resourceset import client
+from flux_resourceset.cli import batches, documents, failures
+from flux_resourceset.cli.session import explained
+
+if TYPE_CHECKING:
+    from flux_resourceset.cli.kinds import Kind
+    from flux_resourceset.cli.session import Session
+
+Document = dict[str, Any]
+
+_ATTEMPTS = 10
+_MISSING: Any = object()
+
+
+def edit(session: Session) -> int:
+    kind, id = session.kind, session.values.required("id")
+    session.writes()
+    path = client.path(kind.name, id)
+    answer = session.client.get(path)
+    base, tag = answer.json(), answer.headers.get("etag", "")
+    file = _written(kind, id, base)
+    keep = True
+    try:
+        _open_editor(session, file)
+        mine = documents.read_one(file, kind, id, session.stdin)
+        if mine == base:
+            keep = False
+            session.say(f'{kind.name} "{id}" was not changed')
+            session.output.documents(kind, [base], single=True)
+            return failures.OK
+        stored = _stored(session, path, base, mine, tag)
+        keep = False
+    except client.Problem as problem:
+        raise failures.Failure(*_kept(explained(problem), file)) from problem
+    except client.Unreachable as exc:
+        raise failures.Failure(*_kept(failures.Failure(failures.UNREACHABLE, str(exc)), file)) from exc
+    except failures.Failure as failure:
+        raise failures.Failure(*_kept(failure, file)) from failure
+    finally:
+        if not keep:
+            os.unlink(file)
+    results = [{"kind": kind.name, "id": id, "operation": "update", "revision": stored[1], "before": base, "after": stored[0]}]
+    if session.output.form == "yaml":
+        session.output.documents(kind, [stored[0]], single=True)
+    else:
+        batches.show(session, results, stored[0])
+    return failures.OK
+
+
+def _kept(failure: failures.Failure, file: str) -> tuple[Any, ...]:
+    return failure.code, *failure.lines, f"what you wrote is kept in {file}; apply it with: flux-resourceset-cli apply -f {file}"
+
+
+def _written(kind: Kind, id: str, document: Document) -> str:
+    handle, file = tempfile.mkstemp(prefix=f"{kind.group}-{id}-", suffix=".yaml")
+    with open(handle, "w", encoding="utf-8") as stream:
+        stream.write(f"# {kind.description} Save and close to store it; close unchanged to leave it.\n")
+        stream.write(documents.dumped([{"kind": kind.name, **document}]))
+    return file
+
+
+def _open_editor(session: Session, file: str) -> None:
+    editor = session.environment.get("EDITOR") or "vi"
+    try:
+        code = subprocess.run([*shlex.split(editor), file], check=False).returncode  # noqa: S603  # the user's own editor
+    except (OSError, ValueError) as exc:
+        raise failures.usage(f"the editor {editor!r} cannot be started: {exc}; set EDITOR") from exc
+    if code != 0:
+        raise failures.usage(f"the editor {editor!r} ended with {code}, so nothing was stored")
+
+
+def _stored(session: Session, path: str, base: Document, mine: Document, tag: str) -> tuple[Document, int]:
+    """Store an edit; when somebody was faster, on top of theirs, if both can hold."""
+    for _ in range(_ATTEMPTS):
+        try:
+            answer = session.client.send("PUT", path, mine, headers={"If-Match": tag})
+            return answer.json(), int(answer.headers.get("etag", '"0"').strip('"'))
+        except client.Problem as problem:
+            if problem.status != 412:
+                raise
+        answer = session.client.get(path)
+        theirs, tag = answer.json(), answer.headers.get("etag", "")
+        conflicts: list[str] = []
+        mine, base = merged(base, mine, theirs, "", conflicts), theirs
+        if conflicts:
+            raise failures.Failure(
+                failures.CONFLICT, *(f"{place} was changed by somebody else meanwhile, and by you" for place in conflicts)
+            )
+        session.say("somebody changed other fields meanwhile; both changes are kept")
+    raise failures.Failure(failures.CONFLICT, "the document changes faster than it can be stored; try again")
+
+
+def merged(base: Any, mine: Any, theirs: Any, place: str, conflicts: list[str]) -> Any:
+    """Three-way merge by field; what both changed differently is a conflict."""
+    if mine == theirs or base == theirs:
+        return mine
+    if base == mine:
+        return theirs
+    if not all(isinstance(value, dict) for value in (base, mine, theirs)):
+        conflicts.append(place)
+        return mine
+    result = {}
+    for name in dict.fromkeys([*theirs, *mine, *base]):
+        value = merged(
+            base.get(name, _MISSING), mine.get(name, _MISSING), theirs.get(name, _MISSING), f"{place}/{name}", conflicts
+        )
+        if value is not _MISSING:
+            result[name] = value
+    return result

@@ -1,0 +1,95 @@
+"""The change log: as it is, or as it grows."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from flux_resourceset import client
+from flux_resourceset.cli import failures
+
+if TYPE_CHECKING:
+    from flux_resourceset.cli.session import Session
+
+Entry = dict[str, Any]
+
+_COLUMNS = ["revision", "time", "actor", "changes", "reason"]
+_PERIOD = 1.0  # seconds between two looks
+_PAGE = 100
+_AT_FIRST = 10  # entries that --follow starts with, as tail -f does
+
+
+def changes(session: Session) -> int:
+    values = session.values
+    query = {name: values.required(name) for name in ("id", "actor", "since", "until", "limit") if name in values}
+    if (word := values.text("kind")) is not None:
+        kind = session.kinds.find(word)
+        if kind is None:
+            raise failures.usage(f"--kind {word!r} is no kind; there are {', '.join(kind.group for kind in session.kinds)}")
+        query["kind"] = kind.name
+    if values.flag("follow"):
+        return _follow(session, query)
+    found = session.client.get("/changes", query).json()
+    if session.output.human:
+        session.output.table(_COLUMNS, [_row(entry) for entry in found])
+    else:
+        session.output.rows(found, _COLUMNS, name=lambda entry: str(entry["revision"]))
+    return failures.OK
+
+
+def _row(entry: Entry) -> list[str]:
+    from flux_resourceset.cli.output import cell
+
+    touched = [f"{change['operation']} {change['kind']}/{change['id']}" for change in entry["changes"][:3]]
+    more = f" and {len(entry['changes']) - 3} more" if len(entry["changes"]) > 3 else ""
+    moment = entry["time"][:19].replace("T", " ")
+    actor = entry["actor"] + (f" for {entry['on_behalf_of']}" if entry.get("on_behalf_of") else "")
+    return [str(entry["revision"]), moment, cell(actor), ", ".join(touched) + more, cell(entry.get("reason"))]
+
+
+def _follow(session: Session, query: dict[str, str]) -> int:
+    """Print entries as they come, until interrupted; a server that restarts is waited for."""
+    found = session.client.get("/changes", {"limit": _AT_FIRST, **query}).json()
+    last = 0
+    lost = False
+    while True:
+        for entry in reversed(found):
+            _print(session, entry)
+            last = entry["revision"]
+        sys.stdout.flush()
+        time.sleep(_PERIOD)
+        try:
+            found = _since(session.client, query, last)
+            lost = False
+        except client.Unreachable as exc:
+            if not lost:
+                session.say(f"{exc}; still trying")
+            found, lost = [], True
+
+
+def _since(server: client.Client, query: dict[str, str], last: int) -> list[Entry]:
+    """What came after a revision, newest first."""
+    found: list[Entry] = []
+    before: dict[str, int] = {}
+    while True:
+        page = server.get("/changes", {**query, "limit": _PAGE, **before}).json()
+        new = [entry for entry in page if entry["revision"] > last]
+        found += new
+        if len(new) < len(page) or len(page) < _PAGE:
+            return found
+        before = {"before": new[-1]["revision"]}
+
+
+def _print(session: Session, entry: Entry) -> None:
+    output = session.output
+    if output.human:
+        output.line("   ".join(_row(entry)))
+    elif output.form == "yaml":
+        output.line("---")
+        output.yaml([entry])
+    elif output.form == "name":
+        output.line(str(entry["revision"]))
+    else:
+        output.line(json.dumps(entry, ensure_ascii=False))

@@ -1,0 +1,205 @@
+"""What commands print: data on stdout as table, JSON, YAML or names; messages on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from flux_resourceset.cli.kinds import Kind
+
+Document = Mapping[str, Any]
+
+_COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+# Colour says what a word means: what came, what changed, what went, what is off.
+_MEANINGS = {
+    "created": "green", "create": "green", "true": "green", "+": "green",
+    "updated": "yellow", "update": "yellow",
+    "deleted": "red", "delete": "red", "false": "red", "-": "red", "error:": "red",
+    "unchanged": "dim", "@": "cyan",
+}  # fmt: skip
+
+_PAST = {"create": "created", "update": "updated", "delete": "deleted", "unchanged": "unchanged"}
+
+
+def printable(text: str) -> str:
+    """Text without anything that could steer a terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def cell(value: Any) -> str:
+    """A value in a table."""
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={cell(item)}" for key, item in value.items()) or "-"
+    if isinstance(value, list):
+        return ",".join(map(_named, value)) or "-"
+    return printable(str(value))
+
+
+def _named(item: Any) -> str:
+    if isinstance(item, Mapping):
+        return cell(item.get("id") or item.get("name") or json.dumps(item))
+    return cell(item)
+
+
+class Output:
+    """Standard output of one command."""
+
+    def __init__(self, stream: TextIO, form: str | None, environment: Mapping[str, str]) -> None:
+        self._stream = stream
+        terminal = stream.isatty()
+        self.form = form or ("table" if terminal else "json")
+        self._coloured = terminal and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+
+    @property
+    def human(self) -> bool:
+        return self.form in ("table", "wide")
+
+    def coloured(self, text: str, meaning: str) -> str:
+        colour = _COLOURS.get(_MEANINGS.get(meaning, meaning))
+        return f"\x1b[{colour}m{text}\x1b[0m" if colour and self._coloured else text
+
+    def line(self, text: str = "") -> None:
+        self._stream.write(text + "\n")
+
+    def raw(self, body: bytes) -> None:
+        """Bytes as they came, with nothing added."""
+        self._stream.flush()
+        buffer = getattr(self._stream, "buffer", None)
+        if buffer is None:
+            self._stream.write(body.decode("utf-8"))
+        else:
+            buffer.write(body)
+
+    # Data
+
+    def json(self, value: Any) -> None:
+        if isinstance(value, list) and value:
+            # a document per line: readable, and the fast encoder has no indentation
+            self.line("[\n" + ",\n".join(json.dumps(item, ensure_ascii=False) for item in value) + "\n]")
+        else:
+            self.line(json.dumps(value, ensure_ascii=False, indent=2))
+
+    def yaml(self, values: Iterable[Any]) -> None:
+        from flux_resourceset.cli import documents
+
+        self._stream.write(documents.dumped(values))
+
+    def value(self, value: Any, lines: Callable[[], Iterable[str]]) -> None:
+        """Anything that is no list of documents: data, or lines for people."""
+        if self.form == "yaml":
+            self.yaml([value])
+        elif self.human:
+            for line in lines():
+                self.line(line)
+        else:
+            self.json(value)
+
+    def documents(self, kind: Kind, found: Sequence[Document], *, single: bool = False) -> None:
+        """Documents of one kind, as the API gives them."""
+        if self.form == "json":
+            self.json(found[0] if single else list(found))
+        elif self.form == "yaml":
+            self.yaml({"kind": kind.name, **document} for document in found)
+        elif self.form == "name":
+            for document in found:
+                self.line(f"{kind.name}/{document['id']}")
+        else:
+            names = columns(kind, wide=self.form == "wide")
+            counted = () if self.form == "wide" else [n for n in names if kind.properties[n].get("type") == "array"]
+            self.table(names, [[_count(row.get(n)) if n in counted else cell(row.get(n)) for n in names] for row in found])
+
+    def rows(self, rows: Sequence[Document], names: Sequence[str], name: Callable[[Document], str]) -> None:
+        """Objects that are no documents: as an array, or a table of some of their fields."""
+        if self.form == "json":
+            self.json(list(rows))
+        elif self.form == "yaml":
+            self.yaml([list(rows)])
+        elif self.form == "name":
+            for row in rows:
+                self.line(name(row))
+        else:
+            self.table(names, [[cell(row.get(n)) for n in names] for row in rows])
+
+    def table(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        if not rows:
+            return
+        heads = [name.replace("_", " ").upper() for name in names]
+        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+        self.line("   ".join(self.coloured(h.ljust(w), "bold") for h, w in zip(heads, widths, strict=True)).rstrip())
+        for row in rows:
+            cells = (self.coloured(text.ljust(width), text) for text, width in zip(row, widths, strict=True))
+            self.line("   ".join(cells).rstrip())
+
+    def result(self, kind: str, id: str, operation: str, *, dry_run: bool = False) -> None:
+        """One line about one document that was written."""
+        word = _PAST[operation]
+        shown = f"would be {word}" if dry_run and operation != "unchanged" else word
+        self.line(f"{kind}/{id} {self.coloured(shown, word)}")
+
+
+def columns(kind: Kind, *, wide: bool) -> list[str]:
+    """The fields that a table shows: what is required, chosen, switched or counted; wide, all of them."""
+    properties = kind.properties
+    if wide:
+        return list(properties)
+    return [
+        name
+        for name, schema in properties.items()
+        if name in kind.required or "enum" in schema or schema.get("type") == "boolean" or name == "labels"
+        or (kind.name == "clusters" and schema.get("type") == "array")
+    ]  # fmt: skip
+
+
+def _count(value: Any) -> str:
+    return str(len(value)) if isinstance(value, list) else "-"
+
+
+class Progress:
+    """A bar on a terminal for what takes more than a moment."""
+
+    def __init__(self, stream: TextIO) -> None:
+        import time
+
+        self._stream = stream
+        self._clock = time.monotonic
+        self._since = self._clock()
+        self._drawn = False
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if not what:
+            self._clear()
+            self._since = self._clock()
+            return
+        elapsed = self._clock() - self._since
+        if elapsed < 0.5:  # nobody wants to see a bar flash by
+            return
+        if total:
+            filled = 30 * done // total
+            text = f"{what} [{'#' * filled}{'.' * (30 - filled)}] {100 * done // total} %"
+        else:
+            text = f"{what} … {elapsed:.0f} s"
+        self._stream.write(f"\r\x1b[K{text}")
+        self._stream.flush()
+        self._drawn = True
+
+    def _clear(self) -> None:
+        if self._drawn:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._drawn = False
+
+
+def width() -> int:
+    """Columns to fill with running text."""
+    try:
+        return max(60, min(os.get_terminal_size(2).columns, 110))
+    except OSError:
+        return 100

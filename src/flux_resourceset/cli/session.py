@@ -1,0 +1,195 @@
+"""One run of one command: what was asked, where to ask, and how to answer."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TextIO
+
+from flux_resourceset.cli import config, failures, output
+from flux_resourceset.cli import kinds as sources
+from flux_resourceset.cli.grammar import Command, Values
+from flux_resourceset.cli.kinds import Kind, Kinds
+
+if TYPE_CHECKING:
+    from flux_resourceset.client import Client, Problem, Role
+
+
+class Session:
+    def __init__(self, environment: Mapping[str, str], values: Values) -> None:
+        """Before the command is known: `values` are the global options, wherever they stand."""
+        self.environment = environment
+        self.values = values
+        self.command = Command((), "", "")
+        self.stdin: TextIO = sys.stdin
+        self.output = output.Output(sys.stdout, values.text("output"), environment)
+        self._errors = output.Output(sys.stderr, "table", environment)
+        self._kinds: Kinds | None = None
+
+    def begin(self, command: Command, values: Values) -> None:
+        self.command, self.values = command, values
+
+    # Asking
+
+    @functools.cached_property
+    def target(self) -> config.Target:
+        found = config.target(self.environment, self.values.text("context"))
+        if self.values.text("context") and self.environment.get(config.URL):
+            self.say(f"note: {config.URL} is set, and wins over the context")
+        return found
+
+    @functools.cached_property
+    def client(self) -> Client:
+        """The server, with the tokens that the command needs; a missing one is told before anything is sent."""
+        return self.connect()
+
+    def connect(self, within: float | None = None) -> Client:
+        """A connection of its own; `within` so many seconds everything must be over."""
+        from flux_resourceset import client
+
+        url = self.target.require(config.URL)
+        tokens: dict[Role, str] = {"read": self._token(config.TOKEN)}
+        if self.target.known.get(config.WRITE_TOKEN):
+            tokens["write"] = self._token(config.WRITE_TOKEN)
+        self.check_url(url)
+        return client.Client(
+            url,
+            tokens,
+            timeout=within or self._timeout(),
+            deadline=within is not None,
+            headers=self._reason(),
+            trace=self.say if self.values.flag("debug") else None,
+            progress=output.Progress(sys.stderr) if sys.stderr.isatty() else None,
+        )
+
+    def _token(self, variable: str) -> str:
+        token = self.target.require(variable)
+        if not token.isascii() or not token.isprintable() or " " in token:
+            raise failures.usage(f"{variable} holds something that cannot be a token: blanks or characters beyond ASCII")
+        return token
+
+    @staticmethod
+    def check_url(url: str) -> None:
+        from flux_resourceset import client
+
+        try:
+            client.Client(url, {})
+        except ValueError as exc:
+            raise failures.usage(f"{config.URL}: {exc}") from exc
+
+    def _timeout(self) -> float:
+        text = self.values.text("timeout")
+        try:
+            seconds = float(text or 60)
+        except ValueError:
+            seconds = 0
+        if not 0 < seconds < 86400:
+            raise failures.usage(f"--timeout is {text!r}; it must be a number of seconds")
+        return seconds
+
+    def _reason(self) -> dict[str, str]:
+        reason = self.values.text("reason")
+        if reason is None:
+            return {}
+        if not reason.strip() or not reason.isprintable() or len(reason) > 500:
+            raise failures.usage("--reason must be one line of at most 500 characters")
+        return {"X-Reason": reason.strip()}
+
+    def writes(self) -> Client:
+        """The server, for writing."""
+        self._token(config.WRITE_TOKEN)
+        return self.client
+
+    # Kinds
+
+    @property
+    def kinds(self) -> Kinds:
+        """As the server tells them."""
+        if self._kinds is None:
+            self._kinds = sources.from_server(self.client, self.environment)
+        return self._kinds
+
+    def offline_kinds(self) -> Kinds:
+        """As far as they are known without asking; for help, and while nobody said where the server is."""
+        try:
+            url = self.target.url
+        except failures.Failure:
+            url = None  # help does not need a good configuration
+        return sources.offline(self.environment, url)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind whose group the command is in."""
+        found = self.kinds.find(self.command.kind)
+        assert found is not None
+        return found
+
+    # Answering
+
+    @property
+    def interactive(self) -> bool:
+        """Whether somebody is there to answer a question."""
+        return self.stdin.isatty() and sys.stderr.isatty()
+
+    def say(self, text: str) -> None:
+        for line in text.split("\n"):
+            sys.stderr.write(output.printable(line) + "\n")
+
+    def fail(self, failure: failures.Failure) -> int:
+        for line in failure.lines:
+            sys.stderr.write(self._errors.coloured("error:", "error:") + f" {output.printable(line)}\n")
+        return failure.code
+
+    def confirm(self, question: str) -> None:
+        """Go on only if somebody agrees; without a terminal, only if that was said before."""
+        if self.values.flag("yes") or self.values.flag("dry-run"):
+            return
+        if not self.interactive:
+            rehearsal = any(option.name == "--dry-run" for option in self.command.options)
+            raise failures.usage(f"{question} Say --yes to do it" + (", or --dry-run to see what it would do" if rehearsal else ""))
+        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.flush()
+        if self.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise failures.usage("nothing was changed, for it was not confirmed")
+
+    def data(self, value: Any, *lines: str) -> None:
+        self.output.value(value, lambda: lines)
+
+
+def failure(exc: Exception) -> failures.Failure | None:
+    """The failure that an exception stands for; None if nobody expected it."""
+    if isinstance(exc, failures.Failure):
+        return exc
+    from flux_resourceset import client  # not before: help does without it
+
+    if isinstance(exc, client.Problem):
+        return explained(exc)
+    if isinstance(exc, client.Unreachable):
+        return failures.Failure(failures.UNREACHABLE, str(exc))
+    if isinstance(exc, OSError):  # a full disk under stdout, say
+        return failures.Failure(failures.UNREACHABLE, exc.strerror or str(exc))
+    return None
+
+
+def explained(problem: Problem) -> failures.Failure:
+    """A refusal of the server, a line for each thing that is wrong."""
+    body, status = problem.body, problem.status
+    code = failures.by_status(status)
+    subject = f'{body["kind"]} "{body["id"]}"' if body.get("kind") and body.get("id") else None
+    detail = str(body.get("detail", f"status {status}"))
+    if problem.index is not None:
+        detail = detail.removeprefix(f"operation {problem.index}: ")
+    violations = [item for item in body.get("errors") or [] if isinstance(item, dict)]
+    if violations:
+        prefix = f"{subject}: " if subject else ""
+        return failures.Failure(
+            code, *(f"{prefix}{item.get('pointer') or 'document'} {item.get('message', '')}" for item in violations)
+        )
+    if status == 401:
+        detail = f"the token was refused; check {config.TOKEN} and {config.WRITE_TOKEN}, or the context"
+    elif status == 403:
+        detail += f"; check {config.WRITE_TOKEN}, or the write-token of the context"
+    elif status >= 500:
+        detail = f"the server failed ({status}): {detail}"
+    return failures.Failure(code, detail)

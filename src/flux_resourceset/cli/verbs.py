@@ -1,0 +1,185 @@
+"""The verbs that every kind has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flux_resourceset import client
+from flux_resourceset.cli import batches, documents, failures, fields, kind_table, targets
+from flux_resourceset.cli.kinds import CLUSTERS, Kind
+
+if TYPE_CHECKING:
+    from flux_resourceset.cli.session import Session
+
+Document = dict[str, Any]
+
+
+def list(session: Session) -> int:
+    kind = session.kind
+    options = kind_table.filters(kind)
+    query = {name: session.values.required(option.key) for name, option in options.items() if option.key in session.values}
+    answer = session.client.get(client.path(kind.name), query)
+    found = answer.json()
+    session.output.documents(kind, found)
+    total = int(answer.headers.get("x-total-count", len(found)))
+    if not found and session.output.human:
+        session.say(f"no {kind.name.replace('_', ' ')} found")
+    elif total > len(found):
+        session.say(f"{len(found)} of {total}; --limit and --offset show the others")
+    return failures.OK
+
+
+def get(session: Session) -> int:
+    document = session.client.get(client.path(session.kind.name, _id(session))).json()
+    session.output.documents(session.kind, [document], single=True)
+    return failures.OK
+
+
+def _id(session: Session) -> str:
+    id = session.values.required("id")
+    if not id:
+        raise failures.usage("<id> must not be empty")
+    return id
+
+
+def _subject(kind: Kind, id: str) -> str:
+    return f'{kind.name} "{id}"'
+
+
+# Create
+
+
+def create(session: Session) -> int:
+    kind, id = session.kind, _id(session)
+    document = _wanted(session, kind, id)
+    assigns = kind.field is not None and targets.given(session)
+    clusters = targets.chosen(session) if assigns else targets.Clusters([], True)
+    operation = {"op": "create", "kind": kind.name, "id": id, "document": document}
+
+    def operations(ids: Any) -> Any:
+        assigning = [{"op": "assign", "kind": kind.name, "id": id, "clusters": ids}] if ids else []
+        return [operation, *assigning] if operation else assigning
+
+    try:
+        doing = f'creating {kind.singular} "{id}" and assigning it'
+        results = targets.change(session, clusters, doing, operations) if assigns else batches.submit(session, operations([]))
+    except client.Problem as problem:
+        if problem.code != "already-exists" or problem.body.get("id") != id or problem.index != 0:
+            raise
+        try:
+            operation = _for_existing(session, kind, id, document)
+        except client.Problem as other:
+            # what exists is then not this document, but something that only one may have, such as a DNS name
+            raise (problem if other.status == 404 else other) from None
+        results = batches.submit(session, operations(clusters.ids)) or [_unchanged(session, kind, id)]
+    own = next((result["after"] for result in results if result["kind"] == kind.name), None)
+    if own is None:
+        own = session.client.get(client.path(kind.name, id)).json()
+    _show_one(session, kind, results, own)
+    return failures.OK
+
+
+def _wanted(session: Session, kind: Kind, id: str) -> Document:
+    """The document that the command line describes."""
+    source = session.values.text("from-file")
+    start = documents.read_one(source, kind, id, session.stdin) if source else {"id": id}
+    return start | fields.document(kind_table.create_fields(kind), session.values, _subject(kind, id), update=False)
+
+
+def _for_existing(session: Session, kind: Kind, id: str, document: Document) -> Any:
+    """What create does when it is there already: nothing if it is equal, an update if that was asked for."""
+    defaults = {name: schema["default"] for name, schema in kind.properties.items() if "default" in schema}
+    replaced = {"op": "replace", "kind": kind.name, "id": id, "document": {**defaults, **document}}
+    (result,) = batches.submit(session, [replaced], dry_run=True)
+    if result["operation"] == "unchanged":
+        session.say(f"{_subject(kind, id)} exists already with equal content")
+        return {}
+    if session.values.flag("update"):
+        return {"op": "patch", "kind": kind.name, "id": id, "document": document}
+    differing = ", ".join(item["pointer"] for item in batches.differences(result))
+    raise failures.Failure(
+        failures.CONFLICT, f"{_subject(kind, id)} exists and differs in {differing}; say --update to change it"
+    )
+
+
+def _unchanged(session: Session, kind: Kind, id: str) -> batches.Result:
+    document = session.client.get(client.path(kind.name, id)).json()
+    return {"kind": kind.name, "id": id, "operation": "unchanged", "revision": None, "before": document, "after": document}
+
+
+def _show_one(session: Session, kind: Kind, results: Any, document: Document | None) -> None:
+    if session.output.form == "yaml" and not session.values.flag("dry-run") and document is not None:
+        session.output.documents(kind, [document], single=True)
+        return
+    batches.show(session, results, document)
+
+
+# Update and delete
+
+
+def update(session: Session) -> int:
+    kind, id = session.kind, _id(session)
+    found = kind_table.create_fields(kind)
+    source = session.values.text("from-file")
+    patch = documents.read_one(source, kind, id, session.stdin) if source else {}
+    patch |= fields.document(found, session.values, _subject(kind, id), update=True)
+    known = {name: field.name for field in found for name in (field.name, field.option.key, field.name.replace("_", "-"))}
+    for name in session.values.many("clear"):
+        if name not in known:
+            raise failures.usage(
+                f"--clear {name!r}: there is no such field; there are {', '.join(dict.fromkeys(known.values()))}"
+            )
+        patch[known[name]] = None
+    if not patch:
+        raise failures.usage("say what to change; the options are listed by --help")
+    results = batches.submit(session, [{"op": "patch", "kind": kind.name, "id": id, "document": patch}])
+    _show_one(session, kind, results, results[0]["after"])
+    return failures.OK
+
+
+def delete(session: Session) -> int:
+    kind, id = session.kind, _id(session)
+    session.writes()
+    verb = "decommission" if kind.name == CLUSTERS else "delete"
+    session.confirm(f"{verb} {_subject(kind, id)}?")
+    operation = {"op": "delete", "kind": kind.name, "id": id, "force": session.values.flag("force")}
+    results = batches.submit(session, [operation])
+    _show_one(session, kind, results, results[0]["before"])
+    return failures.OK
+
+
+# Assign
+
+
+def assign(session: Session) -> int:
+    kind, id = session.kind, _id(session)
+    wanted = fields.document(kind_table.reference_fields(kind), session.values, _subject(kind, id), update=True)
+    clusters = targets.chosen(session)
+    _require_definition(session, kind, id)
+    results = targets.change(
+        session,
+        clusters,
+        f'assigning {kind.singular} "{id}"',
+        lambda ids: [{"op": "assign", "kind": kind.name, "id": id, "document": wanted, "clusters": ids}] if ids else [],
+    )
+    targets.show(session, clusters, results, [])
+    return failures.OK
+
+
+def _require_definition(session: Session, kind: Kind, id: str) -> None:
+    session.client.get(client.path(kind.name, id))  # 404 says it best, and has the right exit code
+
+
+def unassign(session: Session) -> int:
+    kind, id = session.kind, _id(session)
+    clusters = targets.chosen(session)
+    results = targets.change(
+        session,
+        clusters,
+        f'unassigning {kind.singular} "{id}"',
+        lambda ids: [{"op": "unassign", "kind": kind.name, "id": id, "clusters": ids}] if ids else [],
+    )
+    taken = sum(len(result["before"].get("patches", {}).get(id, ())) for result in results if kind.patches)
+    verb = "would be" if session.values.flag("dry-run") else "were"
+    targets.show(session, clusters, results, [f'{taken} patch value(s) for "{id}" {verb} removed with it'] if taken else [])
+    return failures.OK

@@ -1,1 +1,0 @@
-"""The HTTP client of the command line."""

@@ -1,0 +1,171 @@
+"""The HTTP client of the command line: requests with the right token, repeated when that is safe, refusals as exceptions."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from flux_resourceset.client import wire
+from flux_resourceset.client.wire import Progress, Unreachable
+
+__all__ = ["Answer", "Client", "Problem", "Progress", "Role", "Trace", "Unreachable", "path"]
+
+Role = Literal["read", "write"]
+Trace = Callable[[str], None]
+
+_RETRIES = 4  # three seconds in all, while a server restarts
+
+
+class Problem(Exception):
+    """An answer that refuses: its status and, when it is problem+json, what it says."""
+
+    def __init__(self, status: int, body: dict[str, Any]) -> None:
+        super().__init__(body.get("detail") or f"status {status}")
+        self.status = status
+        self.body = body
+
+    @property
+    def code(self) -> str:
+        return str(self.body.get("code", ""))
+
+    @property
+    def index(self) -> int | None:
+        """Which operation of a batch it is about."""
+        found = self.body.get("index")
+        return found if isinstance(found, int) else None
+
+
+class Answer(wire.Reply):
+    def json(self) -> Any:
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            kind = self.headers.get("content-type", "no content type")
+            raise Unreachable(f"the server answered {self.status} with {kind}, where JSON was due; is it a proxy?") from None
+
+
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+
+
+def _quoted(text: str) -> str:
+    return "".join(chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in text.encode())
+
+
+def path(*segments: str) -> str:
+    return "/" + "/".join(map(_quoted, segments))
+
+
+def _query(given: Mapping[str, Any]) -> str:
+    return "&".join(f"{_quoted(name)}={_quoted(str(value))}" for name, value in given.items())
+
+
+class Client:
+    """One server, with the tokens for it."""
+
+    def __init__(
+        self,
+        url: str,
+        tokens: Mapping[Role, str],
+        *,
+        timeout: float = 60.0,
+        deadline: bool = False,  # the timeout is for everything together, not for each step
+        headers: Mapping[str, str] | None = None,  # of every write
+        trace: Trace | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._tokens = tokens
+        self._timeout = timeout
+        self._ends = time.monotonic() + timeout if deadline else None
+        self._headers = dict(headers or {})
+        self._trace = trace
+        self._connection = wire.Connection(self.url, self._left, progress)
+
+    def _left(self) -> float:
+        return self._timeout if self._ends is None else max(self._ends - time.monotonic(), 0.001)
+
+    def get(self, path: str, query: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None) -> Answer:
+        return _checked(self._request("GET", path, query, b"", headers or {}, "read"))
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """A write; `body` is JSON already when it is bytes."""
+        raw = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+        lines = {"Content-Type": "application/json", "Content-Length": str(len(raw)), **self._headers, **(headers or {})}
+        return _checked(self._request(method, path, query, raw, lines, "write"))
+
+    def _request(
+        self, method: str, path: str, query: Mapping[str, Any] | None, body: bytes, headers: Mapping[str, str], role: Role
+    ) -> Answer:
+        """Any answer at all. What broke off is repeated if that is safe: a read, or a write with an Idempotency-Key."""
+        target = path + (f"?{_query(query)}" if query else "")
+        lines = {"Accept": "application/json", **headers}
+        if token := self._tokens.get(role):
+            lines["Authorization"] = f"Bearer {token}"
+        repeatable = method == "GET" or "Idempotency-Key" in lines
+        broken: wire.Broken | None = None
+        for attempt in range(_RETRIES + 1):
+            try:
+                return self._once(method, target, lines, body)
+            except wire.Stale as exc:
+                broken = exc  # it was never taken, so it goes out again at once
+            except Unreachable as exc:
+                # a server that breaks off is perhaps restarting, and then cannot be reached for a while
+                broken = exc if isinstance(exc, wire.Broken) else broken
+                if broken is None or not repeatable or attempt == _RETRIES:
+                    raise
+                time.sleep(min(0.2 * 2**attempt, self._left()))
+        raise broken or Unreachable(f"{self.url} does not answer")
+
+    def _once(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        if self._trace:
+            masked = {**headers, "Authorization": "Bearer ***"} if "Authorization" in headers else headers
+            self._trace(_shown("> ", [f"{method} {self.url}{target}", *_lines(masked)], body))
+        answer = Answer(*self._connection.exchange(method, target, headers, body))
+        if self._trace:
+            self._trace(_shown("< ", [str(answer.status), *_lines(answer.headers)], answer.body))
+        return answer
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _checked(answer: Answer) -> Answer:
+    if 200 <= answer.status < 300 or answer.status == 304:
+        return answer
+    try:
+        body = json.loads(answer.body)
+    except ValueError:
+        body = None
+    if isinstance(body, dict) and answer.status >= 400:
+        raise Problem(answer.status, body)
+    if answer.status in (502, 503, 504):
+        raise Unreachable(f"a proxy answered {answer.status}; the server behind it is down")
+    if answer.status < 400:
+        raise Unreachable(f"the server answered {answer.status}; redirects are not followed, check the URL")
+    raise Problem(answer.status, {"detail": f"the server answered {answer.status} without saying why"})
+
+
+# The exchange, for --debug
+
+_SHOWN_BODY = 4096
+
+
+def _lines(headers: Mapping[str, str]) -> list[str]:
+    return [f"{name}: {value}" for name, value in headers.items()]
+
+
+def _shown(mark: str, lines: list[str], body: bytes) -> str:
+    if body:
+        cut = f" … {len(body)} bytes" if len(body) > _SHOWN_BODY else ""
+        lines = [*lines, "", *body[:_SHOWN_BODY].decode("utf-8", "replace").splitlines()]
+        lines[-1] += cut
+    return "\n".join(mark + line for line in lines)

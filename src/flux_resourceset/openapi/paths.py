@@ -1,0 +1,398 @@
+"""The paths of the document: every route and method, what it takes, and every status it can answer with."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flux_resourceset import errors
+from flux_resourceset.kinds import CLUSTERS, Kind, Kinds, Schema
+from flux_resourceset.openapi.conversion import Form, converted, sample
+from flux_resourceset.openapi.schemas import CHECKSUM, Samples, ref
+
+Operation = dict[str, Any]
+Item = dict[str, Any]
+Refusals = tuple[type[errors.Refusal], ...]
+
+JSON = ("application/json",)
+MERGE_PATCH = ("application/merge-patch+json", "application/json")
+
+FLUX, LOG, BULK, SERVICE = "Flux", "Change log", "Much at once", "Service"  # capitals: no kind has this name
+TAGS = {
+    FLUX: "What the Flux Operator of every cluster polls. Never a redirect, never 304; gzip when asked for.",
+    LOG: "Every transaction, with each document before and after.",
+    BULK: "Batches, whole fleets in and out, and the kinds themselves.",
+    SERVICE: "The service itself.",
+}
+
+_BODY: Refusals = (errors.BadRequest, errors.BodyTooLarge, errors.UnsupportedMediaType, errors.Invalid)
+_WRITE: Refusals = (errors.BadRequest, errors.Unauthorized, errors.Forbidden, errors.Unavailable)
+_READ: Refusals = (errors.BadRequest, errors.Unauthorized, errors.Unavailable)
+_STATEMENT = ("XReason", "XActor", "XRequestId")
+
+
+def of_kinds(kinds: Kinds, samples: Samples, writable: bool) -> dict[str, Item]:
+    """Every path, in the order of reading."""
+    found: dict[str, Item] = {"/api/v2/flux/clusters": {"get": _flux_list(kinds, samples)}}
+    for kind in kinds.referenced:
+        found[f"/api/v2/flux/clusters/{{cluster_dns}}/{kind.endpoint}"] = _flux_view(kinds, kind, samples)
+    if writable:
+        for kind in kinds:
+            found[f"/{kind.name}"] = _collection(kind, samples)
+            found[f"/{kind.name}/{{id}}"] = _instance(kind, samples)
+        for field, kind in kinds.by_field.items():
+            found[f"/{CLUSTERS}/{{id}}/{field}/{{part}}"] = _reference(kinds, field, kind, samples)
+        found[f"/{CLUSTERS}/{{id}}/patches/{{part}}"] = _patches(kinds, samples)
+        found |= _bulk(kinds, samples) | _log(kinds, samples)
+    found |= _service()
+    for item in found.values():
+        if "get" in item:
+            item["head"] = _head(item["get"])
+    return found
+
+
+# Building
+
+
+def _parameter(name: str) -> Schema:
+    return {"$ref": f"#/components/parameters/{name}"}
+
+
+def _headers(*names: str) -> dict[str, Schema]:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in (*names, "X-Request-Id")}
+
+
+def _content(schema: Schema, example: Any, media_types: Sequence[str] = JSON) -> Schema:
+    shown = {} if example is None else {"example": example}
+    return {media_type: {"schema": schema, **copy.deepcopy(shown)} for media_type in media_types}
+
+
+def _answer(description: str, schema: Schema, example: Any = None, headers: Sequence[str] = ()) -> Schema:
+    return {"description": description, "headers": _headers(*headers), "content": _content(schema, example)}
+
+
+def _body(schema: Schema, example: Any, media_types: Sequence[str] = JSON, required: bool = True) -> Schema:
+    return {"required": required, "content": _content(schema, example, media_types)}
+
+
+def _operation(
+    id: str,
+    tag: str,
+    summary: str,
+    answers: Mapping[int, Schema],
+    refusals: Refusals = (),
+    parameters: Sequence[Schema] = (),
+    body: Schema | None = None,
+    description: str = "",
+) -> Operation:
+    responses = dict(answers)
+    possible: set[type[errors.Refusal]] = {*refusals, *(_BODY if body else ()), errors.Internal}
+    for refusal in possible:
+        responses[refusal.status] = {"$ref": f"#/components/responses/{refusal.__name__}"}
+    return {
+        "operationId": id,
+        "tags": [tag],
+        "summary": summary,
+        **({"description": description} if description else {}),
+        **({"parameters": list(parameters)} if parameters else {}),
+        **({"requestBody": body} if body else {}),
+        "responses": {str(status): responses[status] for status in sorted(responses)},
+    }
+
+
+def _head(get: Operation) -> Operation:
+    """The same without bodies."""
+    head = copy.deepcopy(get)
+    head["operationId"] += ".head"
+    head["summary"] = f"The headers of: {head['summary']}"
+    titles = {refusal.__name__: refusal.title for refusal in errors.Refusal.__subclasses__()}
+    for status, response in head["responses"].items():
+        name = response.get("$ref", "").rpartition("/")[2]
+        head["responses"][status] = {"description": titles[name]} if name else response
+        response.pop("content", None)
+    return head
+
+
+def _path(name: str, description: str, schema: Schema, example: Any) -> Schema:
+    return {"name": name, "in": "path", "required": True, "description": description, "schema": schema, "example": example}
+
+
+def _id(kind: Kind) -> Schema:
+    schema = converted(kind.properties["id"], Form.NEW)
+    constraint: Schema = {word: schema[word] for word in ("type", "format", "pattern", "maxLength") if word in schema}
+    return _path("id", f"Id of the {kind.singular}.", constraint, sample(schema))
+
+
+def _query(name: str, description: str, schema: Schema, example: Any = None) -> Schema:
+    shown = {} if example is None else {"example": example}
+    return {"name": name, "in": "query", "description": description, "schema": schema, **shown}
+
+
+# Flux
+
+
+def _flux_list(kinds: Kinds, samples: Samples) -> Operation:
+    tier = _query("environment", "Only clusters of this tier.", {"type": "string", "enum": list(kinds.environments)})
+    cluster = samples.of(kinds.clusters)
+    names = ("id", "cluster_name", "cluster_dns", "environment")
+    example = {name: cluster[name] for name in names} if cluster else None
+    return _operation(
+        "api.flux.clusters",
+        FLUX,
+        "The clusters of the fleet, for provisioners",
+        {200: _inputs("By id.", "cluster-entry", example)},
+        (errors.BadRequest, errors.Unauthorized, errors.Invalid, errors.Unavailable),
+        [tier, _parameter("Selector"), _parameter("XRequestId")],
+        description="Other query parameters are ignored.",
+    )
+
+
+def _inputs(description: str, name: str, example: Any) -> Schema:
+    """What an ExternalService of Flux Operator answers."""
+    every = {"type": "array", "maxItems": 10_000, "items": ref(name)}
+    schema = {"type": "object", "required": ["inputs"], "additionalProperties": False, "properties": {"inputs": every}}
+    return _answer(description, schema, {"inputs": [example]} if example else None, ("Vary", "Content-Encoding"))
+
+
+def _flux_view(kinds: Kinds, kind: Kind, samples: Samples) -> Item:
+    dns = converted(kinds.clusters.properties["cluster_dns"], Form.NEW)
+    constraint: Schema = {word: dns[word] for word in ("type", "format", "pattern", "maxLength")}
+    path = _path("cluster_dns", "DNS name of the cluster, exactly.", constraint, sample(dns))
+    text = "In the order of the cluster document. Empty when the cluster has none, or was decommissioned: then Flux removes them."
+    answer = _inputs(text, f"{kind.singular}-input", samples.of(kind, "-input"))
+    get = _operation(
+        f"api.flux.{kind.endpoint}",
+        FLUX,
+        f"The {kind.endpoint} that a cluster is to have",
+        {200: answer},
+        (errors.Unauthorized, errors.NotFound, errors.Unavailable),
+        [_parameter("XRequestId")],
+        description="404: no cluster ever had this name. 503: the data cannot be vouched for; Flux keeps what it has.",
+    )
+    return {"parameters": [path], "get": get}
+
+
+# Documents
+
+
+def _collection(kind: Kind, samples: Samples) -> Item:
+    stored, new = samples.of(kind), samples.of(kind, "-new")
+    filters = [_filter(kind, item.name, item.description) for item in kind.filters]
+    paging = [_parameter(name) for name in ("Selector", "Limit", "Offset", "XRequestId") if name != "Selector" or kind.has_labels]
+    every = {"type": "array", "items": ref(kind.singular)}
+    found = {
+        "get": _operation(
+            f"{kind.name}.list", kind.name, f"List {kind.name}",
+            {200: _answer("By id.", every, [stored] if stored else None, ("X-Total-Count",))},
+            (*_READ, errors.Invalid) if kind.filters else _READ, [*filters, *paging],
+        ),
+        "post": _operation(
+            f"{kind.name}.create", kind.name, f"Create a {kind.singular}",
+            {201: _answer("Created.", ref(kind.singular), stored, ("ETag", "Location"))},
+            (*_WRITE, errors.Conflict, errors.PreconditionFailed), _statement(),
+            _body(ref(f"{kind.singular}-new"), new),
+        ),
+    }  # fmt: skip
+    return {method: operation for method, operation in found.items() if method in kind.methods["resource"]}
+
+
+def _filter(kind: Kind, name: str, description: str) -> Schema:
+    schema = converted(kind.properties[name], Form.STORED)
+    known: Schema = {word: schema[word] for word in ("type", "enum") if word in schema}
+    return _query(name, description, known if "type" in known else {"type": "string"})
+
+
+def _statement(*more: str) -> list[Schema]:
+    return [_parameter(name) for name in (*more, *_STATEMENT)]
+
+
+def _instance(kind: Kind, samples: Samples) -> Item:
+    stored = samples.of(kind)
+    document = ref(kind.singular)
+    done = _answer("The document as it is now.", document, stored, ("ETag",))
+    not_modified = {"description": "You have it.", "headers": _headers("ETag")}
+    is_cluster = kind.name == CLUSTERS
+    put_refusals: Refusals = (errors.NotFound, errors.PreconditionFailed) + ((errors.Conflict,) if is_cluster else ())
+    used: Refusals = (errors.Conflict,) if kind.cluster_field or kind.dependencies else ()
+    force = _query("force", "Delete it even though clusters use it; they lose it.", {"type": "boolean", "default": False})
+    found = {
+        "get": _operation(
+            f"{kind.name}.get", kind.name, f"Get a {kind.singular}",
+            {200: _answer("The document.", document, stored, ("ETag",)), 304: not_modified},
+            (*_READ, errors.NotFound), [_parameter("IfNoneMatch"), _parameter("XRequestId")],
+        ),
+        "put": _operation(
+            f"{kind.name}.replace", kind.name, f"Replace a {kind.singular}",
+            {200: done, 201: _answer("Created, as If-None-Match asked for.", document, stored, ("ETag", "Location"))},
+            (*_WRITE, *put_refusals), _statement("IfMatch", "IfNoneMatch"),
+            _body(ref(f"{kind.singular}-replacement"), samples.of(kind, "-replacement")),
+            "References and patches that are not empty must be sent, or sent empty." if is_cluster else "",
+        ),
+        "patch": _operation(
+            f"{kind.name}.patch", kind.name, f"Change fields of a {kind.singular}",
+            {200: done}, (*_WRITE, errors.NotFound, errors.PreconditionFailed), _statement("IfMatch"),
+            _body(ref(f"{kind.singular}-patch"), samples.of(kind, "-patch"), MERGE_PATCH),
+            "JSON Merge Patch (RFC 7396): null removes, arrays are replaced.",
+        ),
+        "delete": _operation(
+            f"{kind.name}.delete", kind.name, "Decommission a cluster" if is_cluster else f"Delete a {kind.singular}",
+            {200: _answer("The document as it was.", document, stored)},
+            (*_WRITE, *used, errors.NotFound, errors.PreconditionFailed), [force, *_statement("IfMatch")],
+            description="From now on Flux gets empty lists for its DNS name." if is_cluster else "",
+        ),
+    }  # fmt: skip
+    chosen = {method: operation for method, operation in found.items() if method in kind.methods["instance"]}
+    return {"parameters": [_id(kind)], **chosen}
+
+
+# Parts of clusters
+
+
+def _part(kinds: Kinds, name: str, what: str, part: Schema, get: Schema, put: Schema, patch: Schema, samples: Samples) -> Item:
+    cluster = _answer("The cluster as it is now.", ref(kinds.clusters.singular), samples.of(kinds.clusters), ("ETag",))
+    removed = {**cluster, "headers": _headers("ETag", "X-Patches-Removed")}
+    refusals = (*_WRITE, errors.NotFound, errors.PreconditionFailed)
+    prefix = f"{CLUSTERS}.{name}"
+    return {
+        "parameters": [_id(kinds.clusters), part],
+        "get": _operation(
+            f"{prefix}.get", CLUSTERS, f"Get {what}", {200: get}, (*_READ, errors.NotFound), [_parameter("XRequestId")]
+        ),
+        "put": _operation(
+            f"{prefix}.put", CLUSTERS, f"Set {what}", {200: cluster}, refusals, _statement("IfMatch"), put
+        ),
+        "patch": _operation(
+            f"{prefix}.patch", CLUSTERS, f"Change {what}", {200: cluster}, refusals, _statement("IfMatch"), patch,
+            "JSON Merge Patch (RFC 7396): null removes.",
+        ),
+        "delete": _operation(
+            f"{prefix}.delete", CLUSTERS, f"Remove {what}", {200: cluster if name == "patches" else removed},
+            (*refusals, errors.Invalid), _statement("IfMatch"), description="Repeating it changes nothing.",
+        ),
+    }  # fmt: skip
+
+
+def _reference(kinds: Kinds, field: str, kind: Kind, samples: Samples) -> Item:
+    name = f"{kind.singular}-reference"
+    # any text: what the cluster does not have can be removed, too
+    part = _path("part", f"Id of the {kind.singular}.", {"type": "string"}, sample(converted(kind.properties["id"], Form.NEW)))
+    return _part(
+        kinds, field, f"the reference of a cluster to a {kind.singular}", part,
+        _answer("The reference.", ref(name), samples.of(kind, "-reference"), ("ETag",)),
+        _body(ref(f"{kind.singular}-assignment"), samples.of(kind, "-assignment"), required=False),
+        _body(ref(f"{name}-patch"), samples.of(kind, "-reference-patch"), MERGE_PATCH),
+        samples,
+    )  # fmt: skip
+
+
+def _patches(kinds: Kinds, samples: Samples) -> Item:
+    values = kinds.clusters.properties["patches"]["additionalProperties"]
+    example = (samples.of(kinds.clusters) or {}).get("patches", {})
+    part, shown = next(iter(example.items()), ("example", {}))
+    path = _path("part", "Id of what is patched; the cluster must have it.", {"type": "string"}, part)
+    return _part(
+        kinds, "patches", "the Helm values that a cluster adds to one component", path,
+        _answer("The values; empty when there are none.", converted(values, Form.STORED), shown, ("ETag",)),
+        _body(converted(values, Form.NEW), shown),
+        _body(converted(values, Form.PATCH), shown, MERGE_PATCH),
+        samples,
+    )  # fmt: skip
+
+
+# Much at once, the log, the service
+
+
+def _bulk(kinds: Kinds, samples: Samples) -> dict[str, Item]:
+    kind = next((kind for kind in kinds.referenced if samples.of(kind)), kinds.clusters)
+    new, stored = samples.of(kind, "-new") or {}, samples.of(kind) or {}
+    operations = {"operations": [{"op": "create", "kind": kind.name, "id": new.get("id", "example"), "document": new}]}
+    result = {
+        "index": 0, "op": "create", "kind": kind.name, "id": new.get("id", "example"), "operation": "create", "revision": 12,
+        "before": None, "after": stored,
+    }  # fmt: skip
+    export = {
+        "format": "flux-resourceset/v1", "revision": 12, "documents": {kind.name: [stored] if stored else []},
+        "tombstones": [], "checksum": CHECKSUM,
+    }  # fmt: skip
+    history = _query("history", "With the whole change log.", {"type": "boolean", "default": False})
+    merge = _query("merge", "Into what is there; otherwise the fleet must be empty.", {"type": "boolean", "default": False})
+    dry_run = _query("dry_run", "Only say what would become of it.", {"type": "boolean", "default": False})
+    known = {"name": "If-None-Match", "in": "header", "description": "The ETag you have.", "schema": {"type": "string"}}
+    unchanged = {"description": "You have them.", "headers": _headers("ETag", "X-Server-Version")}
+    every = {"type": "array", "items": ref("Kind")}
+    return {
+        "/kinds": {"get": _operation(
+            "kinds.list", BULK, "The kinds with their schemas",
+            {200: _answer("All kinds.", every, headers=("ETag", "X-Server-Version")), 304: unchanged},
+            (errors.BadRequest, errors.Unauthorized), [known, _parameter("XRequestId")],
+        )},
+        "/batch": {"post": _operation(
+            "batch.create", BULK, "Carry out many operations as one transaction, or none of them",
+            {200: _answer("All of it.", ref("BatchAnswer"), {"revision": 12, "dry_run": False, "results": [result]})},
+            (*_WRITE, errors.NotFound, errors.Conflict), [dry_run, *_statement("IdempotencyKey")],
+            _body(ref("Batch"), operations),
+        )},
+        "/export": {"get": _operation(
+            "export.get", BULK, "The whole fleet",
+            {200: _answer("As import takes it.", ref("Export"), export)}, _READ, [history, _parameter("XRequestId")],
+        )},
+        "/import": {"post": _operation(
+            "import.create", BULK, "Load a whole fleet, as one transaction",
+            {200: _answer("It is there.", ref("Imported"), {"revision": 12, "documents": 1})},
+            (*_WRITE, errors.Conflict), [merge, *_statement()], _body(ref("Export"), export),
+        )},
+    }  # fmt: skip
+
+
+def _log(kinds: Kinds, samples: Samples) -> dict[str, Item]:
+    kind = next((kind for kind in kinds.referenced if samples.of(kind)), kinds.clusters)
+    stored = samples.of(kind) or {}
+    change = {"kind": kind.name, "id": stored.get("id", "example"), "operation": "create", "before": None, "after": stored}
+    entry = {
+        "revision": 12, "time": "2026-01-31T12:00:00.000000Z", "actor": "write", "on_behalf_of": "alice",
+        "request_id": "4f1d2c", "reason": "ticket 42", "forced": False, "changes": [change],
+    }  # fmt: skip
+    word, moment = {"type": "string"}, {"type": "string", "format": "date-time"}
+    filters = [
+        _query("kind", "Transactions that changed documents of this kind.", word, kind.name),
+        _query("id", "Transactions that changed documents with this id.", word),
+        _query("actor", "Transactions of this token.", word, "write"),
+        _query("since", "Not before this time (RFC 3339).", moment),
+        _query("until", "Not after this time (RFC 3339).", moment),
+        _query("before", "Below this revision, for paging.", {"type": "integer", "minimum": 1, "maximum": 10**15 - 1}),
+    ]
+    revision = _path("revision", "Revision of the fleet.", {"type": "integer", "minimum": 1}, 12)
+    found = {"type": "array", "items": ref("Transaction")}
+    return {
+        "/changes": {"get": _operation(
+            "changes.list", LOG, "The change log", {200: _answer("Newest first.", found, [entry])},
+            _READ, [*filters, _parameter("ChangesLimit"), _parameter("XRequestId")],
+        )},
+        "/changes/{revision}": {"parameters": [revision], "get": _operation(
+            "changes.get", LOG, "One transaction", {200: _answer("The transaction.", ref("Transaction"), entry)},
+            (*_READ, errors.NotFound), [_parameter("XRequestId")],
+        )},
+    }  # fmt: skip
+
+
+def _service() -> dict[str, Item]:
+    well = _answer("Yes.", ref("Health"), {"status": "ok"})
+    yaml = {"description": "This document.", "headers": _headers(), "content": {"application/yaml": {"schema": {}}}}
+    text = {"description": "In the exposition format of Prometheus.", "headers": _headers()}
+    text["content"] = {"text/plain": {"schema": {"type": "string"}}}
+    ready = _operation("ready.get", SERVICE, "Whether it can answer for the data", {200: well}, (errors.Unavailable,))
+    document = _operation(
+        "openapi.get", SERVICE, "This document", {200: yaml}, (errors.Unauthorized,),
+        description="Asks for a token only if the server was told so (OPENAPI_PUBLIC=false).",
+    )  # fmt: skip
+    public: list[Schema] = []
+    return {
+        "/health": {"get": _operation("health.get", SERVICE, "Whether it runs", {200: well}) | {"security": public}},
+        "/ready": {"get": ready | {"security": public}},
+        "/openapi.yaml": {"get": document | {"security": public}},
+        "/metrics": {"get": _operation(
+            "metrics.get", SERVICE, "Measures for Prometheus", {200: text}, (errors.BadRequest, errors.Unauthorized),
+            [_parameter("XRequestId")],
+        )},
+    }  # fmt: skip

@@ -1,0 +1,353 @@
+"""The schemas of the document: of every kind in each of its forms, and those that all kinds share.
+
+Names of a kind's schemas are its singular and a suffix after a hyphen, in lower case; the shared ones are capitalised.
+So no kind, whatever it is called, takes the name of another schema.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+from flux_resourceset import errors
+from flux_resourceset.kinds import Kind, Kinds, Schema, reference_schema
+from flux_resourceset.openapi.conversion import Form, converted, nullable, sample, sample_object
+
+CHECKSUM = "sha256:" + 64 * "0"
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def refusals() -> Iterator[type[errors.Refusal]]:
+    """Every refusal there is, the general before the particular."""
+    found = list(errors.Refusal.__subclasses__())
+    for refusal in found:
+        yield refusal
+        found += refusal.__subclasses__()
+
+
+# Kinds
+
+
+class Samples:
+    """Documents to show; None where a kind's words do not lead to a valid one."""
+
+    def __init__(self, kinds: Kinds, schemas: dict[str, Schema]) -> None:
+        self._schemas = schemas
+        self._valid = {kind.singular for kind in kinds if kind.validator.is_valid(sample_object(schemas[f"{kind.singular}-new"]))}
+        self._views = {kind.singular for kind in kinds.referenced}
+
+    def of(self, kind: Kind, suffix: str = "") -> Any:
+        if kind.singular not in self._valid:
+            return None
+        schema = self._schemas[f"{kind.singular}{suffix}"]
+        if suffix == "-patch":
+            new = sample_object(self._schemas[f"{kind.singular}-new"], without=("id", "cluster_dns"))
+            optional = [name for name in new if name not in self._schemas[f"{kind.singular}-new"].get("required", ())]
+            return {name: new[name] for name in (optional or list(new))[:1]}
+        without = ("id",) if suffix in ("-replacement", "-assignment", "-reference-patch") else ()
+        return sample_object(schema, without)
+
+
+def of_kinds(kinds: Kinds) -> dict[str, Schema]:
+    found: dict[str, Schema] = {}
+    for kind in kinds:
+        found |= _references(kind) if kind.cluster_field else {}
+    for kind in kinds:
+        for suffix, form in (("", Form.STORED), ("-new", Form.NEW), ("-replacement", Form.NEW), ("-patch", Form.PATCH)):
+            schema = {"description": kind.description, **converted(kind.schema, form)}
+            if kind.name == kinds.clusters.name:
+                _show_references(kinds, schema, found, form)
+            found[kind.singular + suffix] = schema
+        _without_id(found[f"{kind.singular}-replacement"])
+        for fixed in ("id", "cluster_dns") if kind.name == kinds.clusters.name else ("id",):
+            del found[f"{kind.singular}-patch"]["properties"][fixed]  # never changes, so there is no point in sending it
+    for kind in kinds.referenced:
+        found[f"{kind.singular}-input"] = _flux_input(kinds, kind)
+    found["cluster-entry"] = _fleet_input(found[kinds.clusters.singular])
+    return found
+
+
+def _references(kind: Kind) -> dict[str, Schema]:
+    schema = reference_schema(kind)
+    schema["properties"]["id"]["example"] = sample(converted(kind.properties["id"], Form.NEW))
+    schema["description"] = f"That a cluster has a {kind.singular}, and what it overrides of it."
+    found = {
+        f"{kind.singular}-reference": converted(schema, Form.STORED),
+        f"{kind.singular}-reference-new": converted(schema, Form.NEW),
+        f"{kind.singular}-assignment": converted(schema, Form.NEW),
+        f"{kind.singular}-reference-patch": converted(schema, Form.PATCH),
+    }
+    _without_id(found[f"{kind.singular}-assignment"])
+    del found[f"{kind.singular}-reference-patch"]["properties"]["id"]
+    return found
+
+
+def _without_id(schema: Schema) -> None:
+    """The path says the id; a body may repeat it."""
+    schema["required"] = [name for name in schema["required"] if name != "id"]
+    if not schema["required"]:
+        del schema["required"]
+
+
+def _show_references(kinds: Kinds, cluster: Schema, found: dict[str, Schema], form: Form) -> None:
+    for field, kind in kinds.by_field.items():
+        name = f"{kind.singular}-reference" + ("" if form is Form.STORED else "-new")
+        array = cluster["properties"][field]
+        array["items"] = ref(name)
+        array["example"] = [sample_object(found[name])]
+
+
+def _flux_input(kinds: Kinds, kind: Kind) -> Schema:
+    """The merge, said of schemas: definition, reference, patches, nesting, cluster block."""
+    definition = converted(kind.schema, Form.FLUX)
+    reference = converted(reference_schema(kind), Form.FLUX)
+    properties: dict[str, Schema] = dict(definition["properties"])
+    for name, sub in reference["properties"].items():
+        if name != "id":
+            properties[name] = _either(properties[name], sub) if name in properties else sub
+    required = set(definition["required"]) | set(reference["required"])
+    if kind.patches:
+        properties["patches"] = _patches(kinds, sample(properties["id"]))
+    if kind.dependencies:
+        properties["wait_for"] = {**_array({"type": "string"}, "What it depends on and the cluster runs."), "example": []}
+    for group, names in kind.nest.items():
+        nested = {name: properties.pop(name) for name in names}
+        properties[group] = _object(nested, [name for name in names if name in required])
+    properties["cluster"] = _cluster_block(kinds)
+    properties["digest"] = _text("Names the content of all the rest.", pattern="^[0-9a-f]{32}$", example=32 * "0")
+    always = required | set(kind.nest) | {"patches", "wait_for", "cluster", "digest"}
+    schema = _object(properties, [name for name in properties if name in always])
+    if definition.get("additionalProperties") is not False:
+        del schema["additionalProperties"]
+    return {"description": f"A {kind.singular} as one cluster is to have it.", **schema}
+
+
+def _either(definition: Schema, override: Schema) -> Schema:
+    telling = ("description", "example", "default")
+    plain = [{word: value for word, value in schema.items() if word not in telling} for schema in (definition, override)]
+    if plain[0] == plain[1]:
+        return definition
+    told = {word: value for word, value in definition.items() if word in telling}
+    return {**told, "anyOf": plain}
+
+
+def _patches(kinds: Kinds, id: str) -> Schema:
+    patches = kinds.clusters.properties["patches"]
+    schema = converted(patches["additionalProperties"], Form.FLUX)
+    schema["description"] = "Helm values of this cluster; dotted keys reach nested values."
+    schema["example"] = copy.deepcopy(patches.get("example", {}).get(id, {}))
+    return schema
+
+
+def _cluster_block(kinds: Kinds) -> Schema:
+    known = converted(kinds.clusters.schema, Form.FLUX)["properties"]
+    names = {"name": "cluster_name", "dns": "cluster_dns", "environment": "environment"}
+    block = _object({short: known[name] for short, name in names.items()})
+    return {"description": "The cluster that asks.", **block}
+
+
+def _fleet_input(cluster: Schema) -> Schema:
+    names = ("id", "cluster_name", "cluster_dns", "environment")
+    block = _object({name: cluster["properties"][name] for name in names})
+    return {"description": "A cluster as the list for provisioners shows it.", **block}
+
+
+# Shared
+
+
+def _object(properties: dict[str, Schema], required: list[str] | None = None) -> Schema:
+    names = list(properties) if required is None else required
+    return {
+        "type": "object",
+        **({"required": names} if names else {}),
+        "additionalProperties": False,
+        "properties": copy.deepcopy(properties),
+    }
+
+
+def _text(description: str, **more: Any) -> Schema:
+    return {"type": "string", "description": description, **more}
+
+
+def _array(items: Schema, description: str) -> Schema:
+    return {"type": "array", "description": description, "items": items}
+
+
+_REVISION: Schema = {"type": "integer", "minimum": 0, "description": "Revision of the fleet.", "example": 12}
+_DOCUMENT: Schema = {"type": "object", "nullable": True, "description": "The document; null where there is none."}
+
+
+def shared(kinds: Kinds) -> dict[str, Schema]:
+    return {
+        "Health": _object({"status": {"type": "string", "enum": ["ok"], "description": "That the server is well."}}),
+        **_problems(),
+        **_log(),
+        **_kind_list(kinds),
+        **_batch(kinds),
+        "Export": _export(kinds),
+        "Imported": _object(
+            {"revision": _REVISION, "documents": {"type": "integer", "minimum": 0, "description": "Documents that were in it."}}
+        ),
+    }
+
+
+def _problems() -> dict[str, Schema]:
+    violation = _object(
+        {
+            "pointer": _text("JSON pointer to what is wrong; empty for the whole body.", example="/cluster_name"),
+            "message": _text("What is wrong with it.", example="is required"),
+        }
+    )
+    problem = _object(
+        {
+            "type": {"type": "string", "format": "uri", "description": "The code as a URN."},
+            "title": _text("What the code means."),
+            "status": {"type": "integer", "description": "The HTTP status."},
+            "detail": _text("What happened here, and what to do about it."),
+            "code": {"type": "string", "enum": [refusal.code for refusal in refusals()], "description": "Stable; for programs."},
+            "request_id": _text("The X-Request-Id of the request, as the log of the server has it."),
+        }
+    )
+    problem["properties"] |= {
+        "errors": _array(ref("Violation"), "Everything that is wrong with a document."),
+        "kind": _text("The kind of the document that it is about."),
+        "id": _text("The id of the document that it is about."),
+        "users": _array({"type": "string"}, "Who uses the document; the first 20."),
+        "count": {"type": "integer", "minimum": 1, "description": "How many use the document."},
+        "index": {"type": "integer", "minimum": 0, "description": "The operation of a batch that it is about."},
+    }
+    del problem["additionalProperties"]  # RFC 9457 lets problems grow
+    with_errors = {"allOf": [ref("Problem"), {"type": "object", "required": ["errors"]}]}
+    return {"Violation": violation, "Problem": problem, "InvalidProblem": with_errors}
+
+
+def _log() -> dict[str, Schema]:
+    change = {
+        "kind": _text("Kind of the document."),
+        "id": _text("Id of the document."),
+        "operation": {"type": "string", "enum": ["create", "update", "delete"], "description": "What was done."},
+        "before": _DOCUMENT,
+        "after": _DOCUMENT,
+    }
+    entry = {
+        "revision": {**_REVISION, "minimum": 1},
+        "time": _text("When, in UTC.", format="date-time", example="2026-01-31T12:00:00.000000Z"),
+        "actor": _text("Name of the token.", example="write"),
+        "on_behalf_of": _text("X-Actor of the request.", nullable=True, example="alice"),
+        "request_id": _text("X-Request-Id of the request.", nullable=True, example="4f1d2c"),
+        "reason": _text("X-Reason of the request.", nullable=True, example="ticket 42"),
+        "forced": {"type": "boolean", "description": "Whether force broke references.", "example": False},
+        "changes": _array(ref("Change"), "What changed."),
+        "retired": _array(_object({"dns": _text("DNS name."), "id": _text("Id of the cluster.")}), "Tombstones of an import."),
+    }
+    tombstone = {
+        "dns": _text("DNS name of a decommissioned cluster."),
+        "id": _text("Its id."),
+        "revision": {**_REVISION, "description": "When it was decommissioned."},
+    }
+    always = [name for name in entry if name != "retired"]
+    return {"Change": _object(change), "Transaction": _object(entry, always), "Tombstone": _object(tombstone)}
+
+
+def _kind_list(kinds: Kinds) -> dict[str, Schema]:
+    words = {"type": "string"}
+    description = {
+        "kind": _text("Name of the collection, and its route."),
+        "api_version": _text("Version of the kind."),
+        "description": _text("What it is."),
+        "singular": _text("The word for one of it."),
+        "endpoint": _text("Last segment of its Flux path; null if Flux is not told of it.", nullable=True),
+        "cluster_field": _text("Array of clusters that refers to it; null if none does.", nullable=True),
+        "patches": {"type": "boolean", "description": "Whether clusters may patch it."},
+        "overrides": _array(words, "Fields of references that beat the definition's."),
+        "reference": {"type": "object", "description": "JSON Schemas of the fields that references hold besides id."},
+        "filters": _array(words, "Fields that lists can be filtered by."),
+        "methods": {"type": "object", "description": "Methods by level.", "additionalProperties": _array(words, "Methods.")},
+        "schema": {"type": "object", "description": "JSON Schema (2020-12) of a document."},
+        "resourceset": _text("The ResourceSet that stands beside the kind's file; null if none does.", nullable=True),
+    }
+    schema = _object(description)
+    del schema["additionalProperties"]  # clients must bear more hints
+    return {"Kind": schema}
+
+
+def _batch(kinds: Kinds) -> dict[str, Schema]:
+    result = {
+        "index": {"type": "integer", "minimum": 0, "description": "The last operation that touched the document."},
+        "op": _text("What that operation was."),
+        "kind": _text("Kind of the document."),
+        "id": _text("Id of the document."),
+        "operation": {
+            "type": "string",
+            "enum": ["create", "update", "delete", "unchanged"],
+            "description": "What became of the document.",
+        },
+        "revision": {**_REVISION, "nullable": True, "description": "Revision that last changed the document."},
+        "before": _DOCUMENT,
+        "after": _DOCUMENT,
+    }
+    answer = {
+        "revision": {**_REVISION, "nullable": True, "description": "The new revision; null when nothing was written."},
+        "dry_run": {"type": "boolean", "description": "Whether nothing was to be written."},
+        "results": _array(ref("BatchResult"), "What became of each document that was touched."),
+    }
+    operations = {"type": "array", "maxItems": 10_000, "items": ref("Operation"), "description": "Carried out in order."}
+    return {
+        "Operation": {"oneOf": [*_document_operations(kinds), *_cluster_operations(kinds)]},
+        "Batch": _object({"operations": operations}),
+        "BatchResult": _object(result),
+        "BatchAnswer": _object(answer),
+    }
+
+
+def _operation(words: list[str], names: list[str], more: dict[str, Schema], required: list[str] | None = None) -> Schema:
+    basic = {
+        "op": {"type": "string", "enum": words, "description": "What to do."},
+        "kind": {"type": "string", "enum": names, "description": "The kind."},
+        "id": _text("Id of the document."),
+    }
+    return _object(basic | more, [*basic, *(required or ())])
+
+
+def _document_operations(kinds: Kinds) -> Iterator[Schema]:
+    names = list(kinds.by_name)
+    document = {"type": "object", "description": "The document, or a merge patch of it."}
+    yield _operation(["create", "replace", "patch"], names, {"document": document}, ["document"])
+    force = {"type": "boolean", "default": False, "description": "Delete it even though clusters use it."}
+    yield _operation(["delete"], names, {"force": force})
+
+
+def _cluster_operations(kinds: Kinds) -> Iterator[Schema]:
+    ids = _array({"type": "string"}, "Ids of the clusters that are meant; or say it with selector and environment.")
+    which: dict[str, Schema] = {
+        "clusters": nullable(ids),
+        "selector": nullable(_text("Label selector for the clusters that are meant.", example="tier=edge")),
+        "environment": nullable(_text("Tier of the clusters that are meant.", enum=list(kinds.environments))),
+    }
+    said = {"anyOf": [{"required": [name]} for name in which]}
+    referenced = [kind.name for kind in kinds.referenced]
+    patched = [kind.name for kind in kinds.patched]
+    reference = {"type": "object", "description": "Fields of the reference; what is left out stays as it is."}
+    values = {"type": "object", "description": "Merge patch of the Helm values; null removes a key."}
+    if referenced:
+        yield _operation(["assign"], referenced, {"document": reference, **which}) | said
+        yield _operation(["unassign"], referenced, which) | said
+    if patched:
+        yield _operation(["patch-values"], patched, {"values": values, **which}, ["values"]) | said
+
+
+def _export(kinds: Kinds) -> Schema:
+    documents = {kind.name: _array(ref(kind.singular), kind.description) for kind in kinds}
+    properties = {
+        "format": {"type": "string", "enum": ["flux-resourceset/v1"], "description": "What this is."},
+        "revision": _REVISION,
+        "documents": {"description": "All documents, by kind.", **_object(documents, [])},
+        "tombstones": _array(ref("Tombstone"), "Clusters that were decommissioned."),
+        "history": {**_array(ref("Transaction"), "The change log."), "nullable": True},
+        "checksum": _text("Over everything else.", pattern="^sha256:[0-9a-f]{64}$", example=CHECKSUM),
+    }
+    return _object(properties, [name for name in properties if name != "history"])

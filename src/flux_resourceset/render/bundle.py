@@ -1,0 +1,58 @@
+"""The bootstrap bundle of a cluster, as the package carries it: the same files as deploy/cluster.
+
+deploy/cluster is where they are edited and what kustomize reads; `copy` brings them here (make generate), and a test
+keeps both equal.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+IDENTITY = "cluster-identity.yaml"
+TOKEN = "internal-api-token.yaml"  # noqa: S105  # the name of a file
+_PROVIDER, _RESOURCESET = "provider.yaml", "resourceset.yaml"
+
+
+@functools.cache
+def files() -> Mapping[str, str]:
+    """Text by path below deploy/cluster."""
+    return chosen(resources.files("flux_resourceset") / "bundle")
+
+
+def chosen(root: Traversable) -> dict[str, str]:
+    """What a cluster is given: who it is, its token, and the views; no overlays, samples or kustomizations."""
+    found = {name: (root / name).read_text(encoding="utf-8") for name in (IDENTITY, TOKEN)}
+    for view in sorted((root / "views").iterdir(), key=lambda each: each.name):
+        if view.is_dir():
+            for name in (_PROVIDER, _RESOURCESET):
+                found[f"views/{view.name}/{name}"] = (view / name).read_text(encoding="utf-8")
+    return found
+
+
+def provider(view: str) -> str | None:
+    return files().get(f"views/{view}/{_PROVIDER}")
+
+
+def resourceset(view: str) -> str | None:
+    return files().get(f"views/{view}/{_RESOURCESET}")
+
+
+def any_provider() -> tuple[str, str]:
+    """A view that ships and its provider: the pattern for views that bring none."""
+    path = next(path for path in files() if path.endswith(_PROVIDER))
+    return path.split("/")[1], files()[path]
+
+
+def copy(source: Path, target: Path) -> None:
+    """Make `target` hold exactly what is chosen of `source`."""
+    wanted = chosen(source)
+    for path in target.rglob("*"):
+        if path.is_file() and path.relative_to(target).as_posix() not in wanted:
+            path.unlink()
+    for name, text in wanted.items():
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        (target / name).write_text(text, encoding="utf-8")

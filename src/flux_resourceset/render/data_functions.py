@@ -1,0 +1,376 @@
+"""Functions of templates that look at or build data: defaults, maps, lists, numbers, comparisons."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+from flux_resourceset.render import text_functions, values
+from flux_resourceset.render.failures import TemplateError
+from flux_resourceset.render.values import Int64
+
+# Comparisons and look-ups of Go's text/template
+
+
+def eq(first: object, second: object, *others: object) -> bool:
+    return any(values.equal(first, other) for other in (second, *others))
+
+
+def ne(first: object, second: object) -> bool:
+    return not values.equal(first, second)
+
+
+def lt(first: object, second: object) -> bool:
+    return values.less(first, second)
+
+
+def le(first: object, second: object) -> bool:
+    return values.less(first, second) or values.equal(first, second)
+
+
+def gt(first: object, second: object) -> bool:
+    return not le(first, second)
+
+
+def ge(first: object, second: object) -> bool:
+    return not values.less(first, second)
+
+
+def not_(value: object) -> bool:
+    return not values.truth(value)
+
+
+def length(value: object) -> int:
+    if isinstance(value, str):
+        return len(value.encode())
+    if isinstance(value, list | dict):
+        return len(value)
+    raise TemplateError(f"len of {values.type_name(value)}")
+
+
+def index(value: object, *keys: object) -> object:
+    for key in keys:
+        if isinstance(value, dict):
+            if not isinstance(key, str):
+                raise TemplateError(f"index: the key of a map is a string, not {values.type_name(key)}")
+            value = value.get(key)
+        elif isinstance(value, list):
+            if isinstance(key, bool) or not isinstance(key, int) or not 0 <= key < len(value):
+                raise TemplateError(f"index out of range: {values.text(key)}")
+            value = value[key]
+        else:
+            raise TemplateError(f"can't index item of type {values.type_name(value)}")
+    return value
+
+
+# Defaults and kinds
+
+
+def default(fallback: object, *given: object) -> object:
+    return given[0] if given and values.truth(given[0]) else fallback
+
+
+def empty(value: object) -> bool:
+    return not values.truth(value)
+
+
+def coalesce(*items: object) -> object:
+    return next((item for item in items if values.truth(item)), None)
+
+
+def all_(*items: object) -> bool:
+    return all(map(values.truth, items))
+
+
+def any_(*items: object) -> bool:
+    return any(map(values.truth, items))
+
+
+def ternary(yes: object, no: object, condition: bool) -> object:
+    return yes if condition else no
+
+
+def kind_is(kind: str, value: object) -> bool:
+    return values.kind(value) == kind
+
+
+def kind_of(value: object) -> str:
+    return values.kind(value)
+
+
+def type_is(name: str, value: object) -> bool:
+    return values.type_name(value) == name
+
+
+def type_of(value: object) -> str:
+    return values.type_name(value)
+
+
+def deep_equal(first: object, second: object) -> bool:
+    # JSON tells true from 1, which Python does not
+    return values.kind(first) == values.kind(second) and values.to_json(first) == values.to_json(second)
+
+
+def from_json(text: str) -> object:
+    try:
+        return _floats(json.loads(text))
+    except ValueError as exc:
+        raise TemplateError(f"fromJson: {exc}") from exc
+
+
+def _floats(value: Any) -> Any:
+    """Go's encoding/json knows float64 only."""
+    match value:
+        case dict():
+            return {name: _floats(item) for name, item in value.items()}
+        case list():
+            return [_floats(item) for item in value]
+        case bool():
+            return value
+        case int():
+            return float(value)
+    return value
+
+
+def fail(message: str) -> str:
+    raise TemplateError(message)
+
+
+# Maps
+
+
+def dictionary(*items: object) -> dict[str, Any]:
+    names = items[::2]
+    given = [*items[1::2], ""]
+    return {text_functions.string(name): value for name, value in zip(names, given, strict=False)}
+
+
+def get(mapping: dict[str, Any], key: str) -> object:
+    return mapping.get(key, "")
+
+
+def has_key(mapping: dict[str, Any], key: str) -> bool:
+    return key in mapping
+
+
+def set_(mapping: dict[str, Any], key: str, value: object) -> dict[str, Any]:
+    mapping[key] = value
+    return mapping
+
+
+def unset(mapping: dict[str, Any], key: str) -> dict[str, Any]:
+    mapping.pop(key, None)
+    return mapping
+
+
+def dig(first: object, second: object, third: object, *others: object) -> object:
+    *keys, fallback, mapping = first, second, third, *others
+    for key in keys:
+        if not isinstance(mapping, dict) or not isinstance(key, str):
+            raise TemplateError(f"dig: {values.text(key)} is not a key of a {values.type_name(mapping)}")
+        if key not in mapping:
+            return fallback
+        mapping = mapping[key]
+    return mapping
+
+
+def keys(*mappings: dict) -> list[str]:  # type: ignore[type-arg]  # the plain class is what arguments are checked by
+    return [key for mapping in mappings for key in sorted(mapping)]
+
+
+def values_(mapping: dict[str, Any]) -> list[Any]:
+    return [mapping[key] for key in sorted(mapping)]
+
+
+def pick(mapping: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: mapping[name] for name in names if name in mapping}
+
+
+def omit(mapping: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in mapping.items() if name not in names}
+
+
+def pluck(key: str, *mappings: dict) -> list[Any]:  # type: ignore[type-arg]
+    return [mapping[key] for mapping in mappings if key in mapping]
+
+
+# Lists
+
+
+def _listed(value: object, verb: str) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    raise TemplateError(f"cannot {verb} on type {values.type_name(value)}")
+
+
+def list_(*items: object) -> list[Any]:
+    return list(items)
+
+
+def first(items: object) -> object:
+    return next(iter(_listed(items, "find first")), None)
+
+
+def last(items: object) -> object:
+    found = _listed(items, "find last")
+    return found[-1] if found else None
+
+
+def rest(items: object) -> list[Any]:
+    return _listed(items, "find rest")[1:]
+
+
+def initial(items: object) -> list[Any]:
+    return _listed(items, "find initial")[:-1]
+
+
+def append(items: object, item: object) -> list[Any]:
+    return [*_listed(items, "push"), item]
+
+
+def prepend(items: object, item: object) -> list[Any]:
+    return [item, *_listed(items, "prepend")]
+
+
+def concat(*lists: object) -> list[Any]:
+    return [item for items in lists for item in _listed(items, "concat")]
+
+
+def reverse(items: object) -> list[Any]:
+    return _listed(items, "reverse")[::-1]
+
+
+def uniq(items: object) -> list[Any]:
+    found: list[Any] = []
+    for item in _listed(items, "uniq"):
+        if not any(deep_equal(item, other) for other in found):
+            found.append(item)
+    return found
+
+
+def without(items: object, *unwanted: object) -> list[Any]:
+    return [item for item in _listed(items, "without") if not any(deep_equal(item, other) for other in unwanted)]
+
+
+def has(wanted: object, items: object) -> bool:
+    return items is not None and any(deep_equal(wanted, item) for item in _listed(items, "find"))
+
+
+def compact(items: object) -> list[Any]:
+    return [item for item in _listed(items, "compact") if values.truth(item)]
+
+
+def slice_(items: object, *bounds: object) -> list[Any]:
+    found = _listed(items, "slice")
+    start, end = [*map(whole, bounds), *(0, len(found))[len(bounds) :]][:2]
+    if not 0 <= start <= end <= len(found):
+        raise TemplateError(f"slice: {start} to {end} of {len(found)}")
+    return found[start:end]
+
+
+def sort_alpha(items: object) -> list[str]:
+    return sorted(text_functions.strings(items))
+
+
+# Numbers
+
+
+def number(value: object) -> float:
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return 0.0
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def whole(value: object) -> int:
+    """Zero for what is no number, as sprig has it."""
+    if isinstance(value, str):
+        digits = value.removeprefix("-").removeprefix("+")
+        return int(value) if digits.isascii() and digits.isdigit() and abs(int(value)) < 2**63 else 0
+    return int(value) if isinstance(value, int | float) else 0
+
+
+def int64(value: object) -> Int64:
+    return Int64(whole(value))
+
+
+def atoi(text: str) -> int:
+    return whole(text)
+
+
+def add(*items: object) -> Int64:
+    return Int64(sum(map(whole, items)))
+
+
+def add1(value: object) -> Int64:
+    return Int64(whole(value) + 1)
+
+
+def sub(first: object, second: object) -> Int64:
+    return Int64(whole(first) - whole(second))
+
+
+def mul(first: object, *others: object) -> Int64:
+    return Int64(math.prod(map(whole, (first, *others))))
+
+
+def _divisor(value: object) -> int:
+    if whole(value) == 0:
+        raise TemplateError("integer divide by zero")
+    return whole(value)
+
+
+def div(first: object, second: object) -> Int64:
+    divisor = _divisor(second)
+    quotient = abs(whole(first)) // abs(divisor)  # Go rounds towards zero
+    return Int64(quotient if (whole(first) < 0) == (divisor < 0) else -quotient)
+
+
+def mod(first: object, second: object) -> Int64:
+    return Int64(whole(first) - div(first, second) * _divisor(second))
+
+
+def max_(first: object, *others: object) -> Int64:
+    return Int64(max(map(whole, (first, *others))))
+
+
+def min_(first: object, *others: object) -> Int64:
+    return Int64(min(map(whole, (first, *others))))
+
+
+def floor(value: object) -> float:
+    return float(math.floor(number(value)))
+
+
+def ceil(value: object) -> float:
+    return float(math.ceil(number(value)))
+
+
+def until(count: int) -> list[int]:
+    return list(range(0, count, 1 if count >= 0 else -1))
+
+
+def until_step(start: int, stop: int, step: int) -> list[int]:
+    return list(range(start, stop, step)) if step else []
+
+
+TABLE: dict[str, Callable[..., Any]] = {
+    "add": add, "add1": add1, "all": all_, "any": any_, "append": append, "atoi": atoi, "ceil": ceil,
+    "coalesce": coalesce, "compact": compact, "concat": concat, "deepEqual": deep_equal, "default": default,
+    "dict": dictionary, "dig": dig, "div": div, "empty": empty, "eq": eq, "fail": fail, "first": first,
+    "float64": number, "floor": floor, "fromJson": from_json, "ge": ge, "get": get, "gt": gt, "has": has,
+    "hasKey": has_key, "index": index, "initial": initial, "int": whole, "int64": int64, "keys": keys,
+    "kindIs": kind_is, "kindOf": kind_of, "last": last, "le": le, "len": length, "list": list_, "lt": lt,
+    "max": max_, "min": min_, "mod": mod, "mul": mul, "mustAppend": append, "mustCompact": compact,
+    "mustFirst": first, "mustFromJson": from_json, "mustHas": has, "mustInitial": initial, "mustLast": last,
+    "mustPrepend": prepend, "mustRest": rest, "mustReverse": reverse, "mustSlice": slice_, "mustUniq": uniq,
+    "mustWithout": without, "ne": ne, "not": not_, "omit": omit, "pick": pick, "pluck": pluck,
+    "prepend": prepend, "rest": rest, "reverse": reverse, "set": set_, "slice": slice_,
+    "sortAlpha": sort_alpha, "sub": sub, "ternary": ternary, "tuple": list_, "typeIs": type_is,
+    "typeOf": type_of, "uniq": uniq, "unset": unset, "until": until, "untilStep": until_step,
+    "values": values_, "without": without,
+}  # fmt: skip

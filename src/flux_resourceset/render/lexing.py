@@ -1,0 +1,121 @@
+"""Template text becomes text and actions: the lexical half of Go's text/template, with << and >>."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from flux_resourceset.render.failures import TemplateError
+
+LEFT, RIGHT = "<<", ">>"
+
+# In the order in which they are tried: a number may begin with a sign or a dot, a field with a dot.
+_TOKEN = re.compile(
+    r"""
+    (?P<space>[ \t\r\n]+)
+  | (?P<string>"(?:\\.|[^"\\\n])*")
+  | (?P<raw>`[^`]*`)
+  | (?P<char>'(?:\\.|[^'\\\n])+')
+  | (?P<number>[+-]?(?:0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?))
+  | (?P<variable>\$\w*)
+  | (?P<field>\.[^\W\d]\w*)
+  | (?P<dot>\.)
+  | (?P<name>[^\W\d]\w*)
+  | (?P<sign>:=|=|,|\||\(|\))
+    """,
+    re.VERBOSE,
+)
+
+# directly behind the mark, and up to it: anything else in the action is an error
+_COMMENT = re.compile(r"/\*.*?\*/(\s-)?" + RIGHT, re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3})|(.))", re.DOTALL)
+_SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\", "'": "'", '"': '"'}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    kind: str
+    text: str
+    line: int
+    glued: bool  # nothing stands between it and the token before: `a.b` is one operand, `a .b` are two
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of plain text (no tokens) or one action."""
+
+    line: int
+    text: str
+    tokens: tuple[Token, ...] | None = None
+
+
+def pieces(source: str) -> Iterator[Piece]:
+    """Text and actions in turn, the white space that trim markers name already taken away."""
+    position, trims = 0, False
+    while True:
+        left = source.find(LEFT, position)
+        text = source[position:] if left < 0 else source[position:left]
+        if trims:
+            text = text.lstrip(" \t\r\n")
+        if left < 0:
+            yield Piece(_line(source, position), text)
+            return
+        begin = left + len(LEFT)
+        if source[begin : begin + 1] == "-" and source[begin + 1 : begin + 2] in (" ", "\t", "\r", "\n"):
+            text = text.rstrip(" \t\r\n")
+            begin += 2  # with the space that belongs to the mark
+        yield Piece(_line(source, position), text)
+        tokens, position, trims = _action(source, begin, _line(source, left))
+        if tokens:
+            yield Piece(_line(source, left), "", tokens)
+
+
+def _action(source: str, begin: int, line: int) -> tuple[tuple[Token, ...], int, bool]:
+    """The tokens of an action, where it ends, and whether it trims what follows."""
+    comment = _COMMENT.match(source, begin)
+    if comment:
+        return (), comment.end(), bool(comment.group(1))
+    tokens: list[Token] = []
+    position, spaced = begin, True
+    while True:
+        trims = spaced and position > begin and source.startswith("-" + RIGHT, position)
+        if trims or source.startswith(RIGHT, position):
+            if not tokens:
+                raise TemplateError("an action is empty", line)
+            return tuple(tokens), position + trims + len(RIGHT), trims
+        found = _TOKEN.match(source, position)
+        if found is None:
+            raise TemplateError(_unlexed(source, position), _line(source, position) if position < len(source) else line)
+        if found.lastgroup != "space":
+            assert found.lastgroup is not None
+            tokens.append(Token(found.lastgroup, found.group(), _line(source, position), not spaced))
+        spaced = found.lastgroup == "space"
+        position = found.end()
+
+
+def _unlexed(source: str, position: int) -> str:
+    if position >= len(source):
+        return f"an action is not closed with {RIGHT}"
+    character = source[position]
+    if character in "\"`'":
+        return "a string is not closed"
+    return f"unexpected {character!r} in an action"
+
+
+def _line(source: str, position: int) -> int:
+    return source.count("\n", 0, position) + 1
+
+
+def unquoted(token: Token) -> str:
+    """The value of an interpreted string or a character."""
+
+    def character(found: re.Match[str]) -> str:
+        for group, base in ((1, 16), (2, 16), (3, 16), (4, 8)):
+            if found.group(group):
+                return chr(int(found.group(group), base))
+        if found.group(5) not in _SIMPLE:
+            raise TemplateError(f"unknown escape {found.group()}", token.line)
+        return _SIMPLE[found.group(5)]
+
+    return _ESCAPE.sub(character, token.text[1:-1])

@@ -1,0 +1,1 @@
+"""The command line: the real command as a process, against a real server."""

@@ -1,0 +1,155 @@
+"""Documents of files: apply, delete and diff, and that what is printed can be applied."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cli.command import Cli
+
+TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=20)
+ID = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)
+KEY = st.from_regex(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,6}[A-Za-z0-9])?", fullmatch=True)
+VALUE = st.one_of(
+    st.just(""), KEY, st.sampled_from(["1e3", "0o7", "yes", "null", "~", "2024-01-01", "1_0", "0x1", "12:30:45", "="[:0] + "on"])
+)
+SCALAR = st.one_of(TEXT, st.booleans(), st.integers(-(2**53) + 1, 2**53 - 1), st.floats(-1e15, 1e15, allow_nan=False), VALUE)
+SAFE_KEY = st.from_regex(r"[A-Ja-j0-9_-]{1,5}(\.[A-Ja-j0-9_-]{1,5})?", fullmatch=True)  # no word that looks like a secret
+
+
+@st.composite
+def fleets(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Documents of every built-in kind, with the strings that YAML is known to mistake for something else."""
+    id = f"p-{draw(ID)}"
+    text = draw(TEXT.filter(bool))
+    component = {
+        "kind": "component", "id": id, "component_path": text, "oci_url": "oci://r/x", "oci_tag": draw(VALUE.filter(bool)),
+    }  # fmt: skip
+    namespace = {
+        "kind": "namespaces", "id": id, "labels": draw(st.dictionaries(KEY, VALUE, max_size=3)),
+        "annotations": draw(st.dictionaries(KEY, TEXT, max_size=3)),
+    }  # fmt: skip
+    binding = {"kind": "rolebinding", "id": id, "role": "view", "subjects": [{"kind": "Group", "name": text}]}
+    cluster = {
+        "kind": "cluster", "id": id, "cluster_name": text, "cluster_dns": f"{id}.example.com", "environment": "dev",
+        "labels": draw(st.dictionaries(KEY, VALUE, max_size=2)), "namespaces": [{"id": id}], "rolebindings": [{"id": id}],
+        "platform_components": [{"id": id, "oci_tag": draw(st.one_of(st.none(), VALUE.filter(bool)))}],
+        "patches": {id: draw(st.dictionaries(SAFE_KEY, SCALAR, min_size=1, max_size=4))},
+    }  # fmt: skip
+    return [cluster, component, namespace, binding]  # the cluster first: one transaction does not mind the order
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(fleets())
+def test_whatever_is_printed_as_yaml_can_be_applied_and_changes_nothing(
+    cli: Cli, api: httpx.Client, documents: list[dict[str, Any]]
+) -> None:
+    cli.ok("apply", "-f", "-", stdin=json.dumps(documents[:1]) + json.dumps(documents[1:]))
+    id = documents[0]["id"]
+    before = api.get("/changes?limit=1").json()[0]["revision"]
+    printed = "---\n".join(cli.ok(group, "get", id, "-o", "yaml").out for group in ("cluster", "component"))
+    printed += "---\n" + "---\n".join(cli.ok(group, "list", "-o", "yaml").out for group in ("namespace", "rolebinding"))
+    done = cli("apply", "-f", "-", "-o", "table", stdin=printed)
+    assert done.code == 0, done
+    assert {line.rpartition(" ")[2] for line in done.out.splitlines()} == {"unchanged"}
+    assert api.get("/changes?limit=1").json()[0]["revision"] == before
+
+
+def test_apply_takes_files_directories_and_streams_in_one_transaction(cli: Cli, api: httpx.Client, tmp_path: Path) -> None:
+    folder = tmp_path / "fleet"
+    folder.mkdir()
+    (folder / "b.json").write_text('{"kind": "namespace", "id": "applied-b", "labels": {"a": "b"}}')
+    (folder / "a.yaml").write_text("kind: namespaces\nid: applied-a\n---\nkind: namespace\nid: applied-c\n")
+    (folder / "README.md").write_text("no document")
+    done = cli.ok("apply", "-f", str(folder), "-f", "-", stdin="[{kind: namespace, id: applied-d}]")
+    assert [document["id"] for document in done.data] == ["applied-a", "applied-c", "applied-b", "applied-d"]
+    entry = api.get("/changes?limit=1&id=applied-d").json()[0]
+    assert len(entry["changes"]) == 4
+    (folder / "b.json").write_text('{"kind": "namespace", "id": "applied-b", "labels": {}}')
+    again = cli.ok("apply", "-f", str(folder), "-o", "table")
+    assert again.out.splitlines() == [
+        "namespaces/applied-a unchanged",
+        "namespaces/applied-c unchanged",
+        "namespaces/applied-b updated",
+    ]
+
+
+def test_apply_refuses_as_put_does_and_writes_nothing_then(cli: Cli, api: httpx.Client) -> None:
+    cluster = api.get("/clusters/demo-cluster-01").json()
+    partial = {key: value for key, value in cluster.items() if key != "namespaces"}
+    documents = [{"kind": "namespace", "id": "not-written"}, {"kind": "cluster", **partial}]
+    (line,) = cli.refused(3, "apply", "-f", "-", stdin=json.dumps(documents))
+    assert line.startswith('clusters "demo-cluster-01": /namespaces is not empty; ')
+    assert api.get("/namespaces/not-written").status_code == 404
+
+
+def test_apply_can_be_rehearsed(cli: Cli, api: httpx.Client) -> None:
+    done = cli.ok("apply", "-f", "-", "--dry-run", stdin="kind: namespace\nid: rehearsed\nlabels: {a: b}\n")
+    assert [(item["operation"], item["document"]["labels"]) for item in done.data] == [("create", {"a": "b"})]
+    assert api.get("/namespaces/rehearsed").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "just words", "kind: namespace\n", "id: x\n", "kind: nothing\nid: x\n", "kind: namespace\nid: 1\n", "a: [",
+        "kind: namespace\nid: x\nid: y\n", '{"kind": "namespace", "id": "x", "id": "y"}', "kind: namespace\nid: x\nlabels: {1: a}\n",
+        "", "---\n", "kind: namespace\nid: x\n---\nkind: namespaces\nid: x\n", "kind: namespace\nid: x\nlabels: !!binary aGk=\n",
+    ],
+)  # fmt: skip
+def test_a_file_that_is_no_document_is_a_usage_error(cli: Cli, text: str) -> None:
+    assert cli.refused(2, "apply", "-f", "-", stdin=text)
+
+
+def test_a_file_that_cannot_be_read_is_a_usage_error(cli: Cli, tmp_path: Path) -> None:
+    for verb in ("apply", "diff", "delete"):
+        assert cli.refused(2, verb, "-f", str(tmp_path / "nothing.yaml"))
+        assert cli.refused(2, verb, "-f", str(tmp_path))
+        assert cli.refused(2, verb)
+    assert cli.refused(2, "apply", "-f", "-", stdin=b"\xff\xfe")
+
+
+def test_delete_takes_all_documents_or_none(cli: Cli, api: httpx.Client, tmp_path: Path) -> None:
+    file = tmp_path / "d.yaml"
+    cli.ok("apply", "-f", "-", stdin="kind: namespace\nid: gone-a\n---\nkind: namespace\nid: gone-b\n")
+    file.write_text("kind: namespace\nid: gone-a\n---\nkind: namespace\nid: never-there\n")
+    assert "--yes" in cli.refused(2, "delete", "-f", str(file))[0]
+    assert cli.refused(4, "delete", "-f", str(file), "--yes") == ['namespaces "never-there" does not exist']
+    assert api.get("/namespaces/gone-a").status_code == 200
+    file.write_text("kind: namespace\nid: gone-a\n---\nkind: namespace\nid: gone-b\nlabels: {ignored: here}\n")
+    assert [item["id"] for item in cli.ok("delete", "-f", str(file), "-y").data] == ["gone-a", "gone-b"]
+    assert api.get("/namespaces/gone-b").status_code == 404
+
+
+def test_diff_has_three_exit_codes(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("namespace", "create", "differing", "--label", "a=b")
+    file = tmp_path / "d.yaml"
+    file.write_text(cli.ok("namespace", "get", "differing", "-o", "yaml").out)
+    same = cli("diff", "-f", str(file))
+    assert (same.code, same.data) == (0, [])
+    file.write_text("kind: namespace\nid: differing\nlabels: {a: c}\n---\nkind: namespace\nid: differing-new\n")
+    other = cli("diff", "-f", str(file))
+    assert other.code == 1
+    assert other.data[0]["fields"] == [{"pointer": "/labels/a", "before": "b", "after": "c"}]
+    assert [item["operation"] for item in other.data] == ["update", "create"]
+    shown = cli("diff", "-f", str(file), "-o", "table")
+    assert "\n-  a: b\n+  a: c\n" in shown.out
+    assert shown.code == 1
+    file.write_text("kind: namespace\nid: differing\nnothing: 1\n")
+    assert cli.refused(2, "diff", "-f", str(file)) == ['namespaces "differing": /nothing is not a known field']
+    assert cli.but(FLUX_API_URL="http://127.0.0.1:9").refused(2, "diff", "-f", str(file))
+
+
+def test_yaml_output_of_apply_can_be_applied_again(cli: Cli) -> None:
+    printed = cli.ok(
+        "apply", "-f", "-", "-o", "yaml", stdin="kind: namespace\nid: again\nlabels: {on: '1e3'}\n".replace("on:", '"on":')
+    ).out
+    assert yaml.safe_load(printed)["kind"] == "namespaces"
+    assert "unchanged" in cli.ok("apply", "-f", "-", stdin=printed).err

@@ -1,0 +1,161 @@
+"""Reading: lists, documents, formats, the change log, overrides, explanations."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+
+import live
+from cli.command import Cli
+
+
+@pytest.mark.parametrize(
+    ("group", "collection"),
+    [("cluster", "clusters"), ("component", "platform_components"), ("namespace", "namespaces"), ("rolebinding", "rolebindings")],
+)
+def test_list_and_get_print_what_the_api_answers(cli: Cli, api: httpx.Client, group: str, collection: str) -> None:
+    listed = cli.ok(group, "list").data
+    assert {item["id"] for item in listed} >= {item["id"] for item in api.get(f"/{collection}?limit=2").json()}
+    id = listed[0]["id"]
+    assert cli.ok(group, "get", id).data == api.get(f"/{collection}/{id}").json()
+
+
+def test_filters_and_limits_narrow_a_list(cli: Cli, api: httpx.Client) -> None:
+    for name in ("reading-a", "reading-b"):
+        body = {"id": name, "cluster_name": name, "cluster_dns": f"{name}.example.com", "environment": "uat"}
+        api.post("/clusters", json={**body, "labels": {"reading": name[-1]}})
+    assert [c["id"] for c in cli.ok("cluster", "list", "-l", "reading in (a,b)").data] == ["reading-a", "reading-b"]
+    assert [c["id"] for c in cli.ok("cluster", "list", "-lreading=b", "--environment", "uat").data] == ["reading-b"]
+    limited = cli.ok("cluster", "list", "-l", "reading", "--limit=1", "--offset", "1")
+    assert [c["id"] for c in limited.data] == ["reading-b"]
+    assert "1 of 2" in limited.err
+    assert cli.refused(3, "cluster", "list", "-l", "a==b==c")
+    assert cli.refused(3, "cluster", "list", "--environment", "nowhere") == ["/environment must be one of dev, qa, uat, prod"]
+
+
+def test_yaml_carries_the_kind_and_name_prints_kind_and_id(cli: Cli, api: httpx.Client) -> None:
+    document = yaml.safe_load(cli.ok("namespace", "get", "podinfo", "-o", "yaml").out)
+    assert document == {"kind": "namespaces", **api.get("/namespaces/podinfo").json()}
+    stream = list(yaml.safe_load_all(cli.ok("rolebinding", "list", "-o", "yaml").out))
+    assert {item["kind"] for item in stream} == {"rolebindings"}
+    assert cli.ok("rolebinding", "get", "dev-readers", "--output=name").out == "rolebindings/dev-readers\n"
+
+
+def test_wide_shows_more_than_table(cli: Cli) -> None:
+    table, wide = (cli.ok("component", "get", "podinfo", "-o", form).out for form in ("table", "wide"))
+    assert table.splitlines()[0].split("   ")[0] == "ID"
+    assert "DEPENDS ON" in wide
+    assert "DEPENDS ON" not in table
+
+
+def test_global_options_work_before_between_and_after_the_words_of_a_command(cli: Cli) -> None:
+    wanted = cli.ok("cluster", "get", "demo-cluster-01", "-o", "name").out
+    assert cli.ok("-o", "name", "cluster", "get", "demo-cluster-01").out == wanted
+    assert cli.ok("cluster", "-o", "name", "get", "demo-cluster-01").out == wanted
+    assert cli.ok("--output=name", "cluster", "get", "--timeout", "5", "demo-cluster-01").out == wanted
+
+
+def test_the_change_log_is_newest_first_and_can_be_filtered(cli: Cli) -> None:
+    cli.ok("namespace", "create", "logged", "--reason", "to be found: ü")
+    cli.ok("namespace", "update", "logged", "--label", "a=b")
+    found = cli.ok("changes", "--kind", "namespace", "--id", "logged").data
+    assert [entry["changes"][0]["operation"] for entry in found] == ["update", "create"]
+    assert found[1]["reason"] == "to be found: ü"
+    moment = found[0]["time"]
+    assert cli.ok("changes", "--since", moment, "--id", "logged", "--actor", "write", "--limit", "1").data == found[:1]
+    assert cli.ok("changes", "--until", found[1]["time"], "--id", "logged").data == found[1:]
+    assert cli.ok("changes", "--id", "logged", "-o", "name").out.split() == [str(entry["revision"]) for entry in found]
+    assert "update namespaces/logged" in cli.ok("changes", "--id", "logged", "-o", "table").out
+    assert cli.refused(3, "changes", "--since", "yesterday")
+    assert cli.refused(2, "changes", "--kind", "nothing")
+
+
+def test_following_the_change_log_prints_changes_as_they_come(cli: Cli) -> None:
+    cli.ok("namespace", "create", "followed")
+    process = cli.start("changes", "--follow", "--id", "followed")
+    try:
+        assert process.stdout
+        assert json.loads(process.stdout.readline())["changes"][0]["operation"] == "create"
+        cli.ok("namespace", "update", "followed", "--label", "n=1")
+        cli.ok("namespace", "update", "followed", "--label", "n=2")
+        seen = [json.loads(process.stdout.readline())["changes"][0]["after"]["labels"]["n"] for _ in range(2)]
+        assert seen == ["1", "2"]
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def test_overrides_list_every_difference_of_a_cluster(cli: Cli, api: httpx.Client) -> None:
+    body = {
+        "id": "differing", "cluster_name": "d", "cluster_dns": "differing.example.com", "environment": "qa",
+        "platform_components": [{"id": "podinfo", "oci_tag": "v9"}, {"id": "traefik", "enabled": False, "oci_tag": None}],
+        "patches": {"podinfo": {"a.b": "c"}},
+    }  # fmt: skip
+    assert api.post("/clusters", json=body).status_code == 201
+    rows = cli.ok("overrides", "--cluster", "differing").data
+    assert [(row["id"], row["field"], row["value"], row["default"]) for row in rows] == [
+        ("podinfo", "oci_tag", "v9", "latest"),
+        ("podinfo", "patches.a.b", "c", None),
+        ("traefik", "enabled", False, True),
+    ]
+    assert cli.ok("overrides", "--cluster", "differing", "--component", "traefik").data == rows[2:]
+    assert "differing" in {row["cluster"] for row in cli.ok("overrides", "--component", "podinfo", "--environment", "qa").data}
+    assert cli.refused(4, "overrides", "--cluster", "nowhere")
+
+
+def test_explain_tells_of_kinds_and_fields_also_without_a_server(cli: Cli, offline: Cli) -> None:
+    assert "enum" in cli.ok("explain", "cluster.environment").data
+    text = offline.ok("explain", "rolebinding.subjects", "-o", "table").out
+    assert "one of: User, Group, ServiceAccount" in text
+    assert "list of object" in text
+    unreachable = offline.but(FLUX_API_URL="http://127.0.0.1:9", FLUX_API_TOKEN="x")
+    assert unreachable.ok("explain", "namespace").data["properties"]["labels"]
+    assert offline.refused(2, "explain", "namespace.nothing")
+    assert offline.refused(2, "explain", "nothing")
+
+
+def test_version_tells_the_servers_too_if_it_answers(cli: Cli, offline: Cli) -> None:
+    told = cli.ok("version").data
+    assert told["client"] == told["server"]
+    assert offline.ok("version").data == {**told, "server": None}
+
+
+def test_version_does_not_wait_for_a_server_that_says_nothing(offline: Cli) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        assert offline.but(FLUX_API_URL=url, FLUX_API_TOKEN="x").ok("version").data["server"] is None
+
+
+def test_export_and_import_move_a_fleet(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "fleet.json"
+    told = cli.ok("export", str(file)).data
+    assert told["documents"] > 8
+    assert file.stat().st_mode & 0o077 == 0
+    assert cli.ok("export").out == file.read_text()
+    (line,) = cli.refused(2, "import", str(file))
+    assert line.endswith("? Say --yes to do it")
+    assert "--merge" in cli.refused(6, "import", str(file), "--yes")[0]
+    assert cli.ok("import", "-", "--merge", "--yes", stdin=file.read_text()).data["documents"] == told["documents"]
+    damaged = tmp_path / "damaged.json"
+    damaged.write_text(re.sub(r'"environment": *"dev"', '"environment": "qa"', file.read_text(), count=1))
+    assert "checksum" in cli.refused(3, "import", str(damaged), "--merge", "--yes")[0]
+    with live.serving(tmp_path, SEED_FILE="", RESOURCES_DIR=str(Path(__file__).parent / "kinds")) as empty:
+        other = Cli(tmp_path, empty.url)
+        other.ok("import", str(file), "--yes")
+        assert other.ok("cluster", "list").data == cli.ok("cluster", "list").data
+
+
+def test_a_reader_that_goes_away_is_no_error(cli: Cli) -> None:
+    process = cli.start("component", "list")
+    assert process.stdout
+    process.stdout.close()
+    assert process.stderr
+    assert process.stderr.read() == ""
+    assert process.wait() == 141
+    process.stderr.close()

@@ -1,0 +1,209 @@
+"""Writing one document: create, update, delete, edit, and what happens when it is there already or somebody else is faster."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+
+from cli.command import Cli
+
+
+def revision(api: httpx.Client) -> int:
+    newest: int = api.get("/changes?limit=1").json()[0]["revision"]
+    return newest
+
+
+def test_options_come_from_the_schema(cli: Cli) -> None:
+    made = cli.ok(
+        "rolebinding", "create", "schema-options", "--role", "view",
+        "--subject", '{"kind": "Group", "name": "a"}', "--subjects", '{"kind": "User", "name": "b"}',
+    ).data  # fmt: skip
+    assert [subject["name"] for subject in made["subjects"]] == ["a", "b"]
+    made = cli.ok(
+        "component", "create", "schema-options", "--component-path=p", "--oci-url", "oci://r/x", "--oci-tag", "v1",
+        "--cluster-env-enabled", "--depends-on", "podinfo", "--depends-on", "traefik",
+    ).data  # fmt: skip
+    assert made["cluster_env_enabled"] is True
+    assert made["depends_on"] == ["podinfo", "traefik"]
+    changed = cli.ok("component", "update", "schema-options", "--no-cluster-env-enabled", "--clear", "depends-on").data
+    assert changed == {**made, "cluster_env_enabled": False, "depends_on": []}
+    made = cli.ok(
+        "cluster", "create", "schema-options", "--cluster-name", "s", "--cluster-dns", "schema-options.example.com",
+        "--environment", "dev", "--node-count", "3", "--namespace", "podinfo", "--platform-component", '{"id": "podinfo", "oci_tag": "x"}',
+        "--patches", '{"podinfo": {"a": 1}}', "--label", "zone=a=b",
+    )  # fmt: skip
+    assert made.code == 3
+
+
+def test_a_map_is_merged_by_update_and_a_dash_removes_a_key(cli: Cli) -> None:
+    cli.ok("namespace", "create", "merged", "--label", "a=1", "--label", "b=2", "--annotation", "c=x=y z")
+    updated = cli.ok("namespace", "update", "merged", "--label", "b-", "--label", "d=", "--allow-prune").data
+    assert updated["labels"] == {"a": "1", "d": ""}
+    assert updated["annotations"] == {"c": "x=y z"}
+    assert updated["allow_prune"] is True
+
+
+def test_creating_what_exists_with_equal_content_is_no_change(cli: Cli, api: httpx.Client) -> None:
+    words = ("namespace", "create", "twice", "--label", "a=b", "--cluster", "demo-cluster-01")
+    cli.ok(*words)
+    before = revision(api)
+    again = cli.ok(*words)
+    assert "equal content" in again.err
+    assert again.data["labels"] == {"a": "b"}
+    assert revision(api) == before
+    cli.ok("namespace", "unassign", "twice", "--cluster", "demo-cluster-01")
+
+
+def test_creating_what_exists_with_other_content_is_refused_unless_an_update_is_meant(cli: Cli, api: httpx.Client) -> None:
+    cli.ok("namespace", "create", "differs", "--label", "a=b")
+    before = revision(api)
+    (line,) = cli.refused(6, "namespace", "create", "differs", "--label", "a=c", "--annotation", "x=y")
+    assert line == 'namespaces "differs" exists and differs in /labels/a, /annotations/x; say --update to change it'
+    assert revision(api) == before
+    assert cli.ok("namespace", "create", "differs", "--label", "a=c", "--update").data["labels"] == {"a": "c"}
+
+
+def test_a_taken_dns_name_is_a_conflict_that_names_the_owner(cli: Cli) -> None:
+    (line,) = cli.refused(
+        6, "cluster", "create", "dns-thief", "--cluster-name", "x", "--environment", "dev",
+        "--cluster-dns", "demo-cluster-01.k8s.example.com",
+    )  # fmt: skip
+    assert "demo-cluster-01" in line
+
+
+def test_a_document_can_come_from_a_file_and_options_win(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "n.yaml"
+    file.write_text("kind: namespace\nid: from-file\nlabels: {a: b}\nallow_prune: true\n")
+    made = cli.ok("namespace", "create", "from-file", "--from-file", str(file), "--no-allow-prune").data
+    assert (made["labels"], made["allow_prune"]) == ({"a": "b"}, False)
+    cli.ok("namespace", "update", "from-file", "--from-file", "-", stdin='{"labels": {"a": null, "c": "d"}}')
+    assert cli.ok("namespace", "get", "from-file").data["labels"] == {"c": "d"}
+    assert "/id" in cli.refused(3, "namespace", "create", "other", "--from-file", str(file))[0]
+    assert "/kind" in cli.refused(3, "rolebinding", "create", "from-file", "--from-file", str(file))[0]
+
+
+def test_deleting_needs_a_yes_and_refuses_what_is_used(cli: Cli, api: httpx.Client) -> None:
+    cli.ok("namespace", "create", "to-delete", "--cluster", "demo-cluster-01")
+    assert "--yes" in cli.refused(2, "namespace", "delete", "to-delete")[0]
+    assert "demo-cluster-01" in cli.refused(6, "namespace", "delete", "to-delete", "--yes")[0]
+    cli.ok("namespace", "unassign", "to-delete", "--cluster", "demo-cluster-01")
+    rehearsed = cli.ok("namespace", "delete", "to-delete", "--dry-run").data
+    assert [(item["id"], item["operation"]) for item in rehearsed] == [("to-delete", "delete")]
+    assert api.get("/namespaces/to-delete").status_code == 200
+    assert cli.ok("namespace", "delete", "to-delete", "-y").data["id"] == "to-delete"
+    assert cli.refused(4, "namespace", "delete", "to-delete", "-y") == ['namespaces "to-delete" does not exist']
+
+
+def test_a_definition_in_use_can_be_deleted_by_force(cli: Cli, api: httpx.Client) -> None:
+    cli.ok("namespace", "create", "forced", "--cluster", "demo-cluster-01")
+    cli.ok("namespace", "delete", "forced", "--force", "--yes")
+    assert api.get("/namespaces/forced").status_code == 404
+    cli.ok("namespace", "unassign", "forced", "--cluster", "demo-cluster-01")
+
+
+def test_decommissioning_empties_what_flux_gets(cli: Cli) -> None:
+    dns = "leaving.example.com"
+    cli.ok(
+        "cluster",
+        "create",
+        "leaving",
+        "--cluster-name",
+        "l",
+        "--cluster-dns",
+        dns,
+        "--environment",
+        "dev",
+        "--namespace",
+        "podinfo",
+    )
+    assert cli.refused(2, "cluster", "decommission", "leaving")
+    cli.ok("cluster", "decommission", "leaving", "--yes")
+    assert cli.ok("inputs", dns, "namespaces").out == '{"inputs":[]}'
+    assert cli.refused(4, "inputs", "never.example.com", "namespaces")
+
+
+# Edit
+
+
+def editor(tmp_path: Path, body: str) -> str:
+    """An editor that changes the file at once, by a shell script with the file as $1."""
+    script = tmp_path / "editor.sh"
+    script.write_text(f"#!/bin/sh\n{body}\n")
+    script.chmod(0o755)
+    return str(script)
+
+
+def test_an_edit_is_stored(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("namespace", "create", "edited", "--label", "a=old")
+    changed = cli.but(EDITOR=editor(tmp_path, "sed -i s/old/new/ $1")).ok("namespace", "edit", "edited")
+    assert changed.data["labels"] == {"a": "new"}
+    unchanged = cli.but(EDITOR="true").ok("namespace", "edit", "edited")
+    assert "not changed" in unchanged.err
+
+
+def test_an_edit_holds_together_with_what_others_change_elsewhere(cli: Cli, server: object, tmp_path: Path) -> None:
+    cli.ok("namespace", "create", "edited-together", "--label", "a=old")
+    other = "flux-resourceset-cli namespace update edited-together --annotation by=other >/dev/null 2>&1"
+    path = f"{Path(cli_program()).parent}:{cli.environment['PATH']}"
+    both = cli.but(EDITOR=editor(tmp_path, f"sed -i s/old/new/ $1\n{other}"), PATH=path)
+    changed = both.ok("namespace", "edit", "edited-together")
+    assert changed.data["labels"] == {"a": "new"}
+    assert changed.data["annotations"] == {"by": "other"}
+
+
+def test_an_edit_of_the_same_field_is_a_conflict_and_is_kept(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("namespace", "create", "edited-apart", "--label", "a=old")
+    other = "flux-resourceset-cli namespace update edited-apart --label a=theirs >/dev/null 2>&1"
+    path = f"{Path(cli_program()).parent}:{cli.environment['PATH']}"
+    both = cli.but(EDITOR=editor(tmp_path, f"sed -i s/old/mine/ $1\n{other}"), PATH=path, TMPDIR=str(tmp_path))
+    conflict, kept = both.refused(6, "namespace", "edit", "edited-apart")
+    assert "/labels/a" in conflict
+    file = next(Path(tmp_path).glob("namespace-edited-apart-*.yaml"))
+    assert str(file) in kept
+    assert "mine" in file.read_text()
+    assert cli.ok("namespace", "get", "edited-apart").data["labels"] == {"a": "theirs"}
+
+
+def test_an_edit_that_is_refused_is_kept(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("namespace", "create", "edited-wrong", "--label", "a=old")
+    wrong = cli.but(EDITOR=editor(tmp_path, "sed -i 's/old/not a value/' $1"), TMPDIR=str(tmp_path))
+    lines = wrong.refused(3, "namespace", "edit", "edited-wrong")
+    assert lines[0].startswith('namespaces "edited-wrong": /labels/a ')
+    broken = cli.but(EDITOR=editor(tmp_path, "echo '{' > $1"), TMPDIR=str(tmp_path))
+    assert broken.refused(2, "namespace", "edit", "edited-wrong")
+    assert len(list(tmp_path.glob("namespace-edited-wrong-*.yaml"))) == 2
+    assert cli.but(EDITOR="/no/such/editor", TMPDIR=str(tmp_path)).refused(2, "namespace", "edit", "edited-wrong")
+
+
+def cli_program() -> str:
+    from cli.command import PROGRAM
+
+    return PROGRAM[0]
+
+
+# Together
+
+
+def test_writers_at_the_same_time_lose_nothing(cli: Cli, api: httpx.Client) -> None:
+    body = {"id": "busy", "cluster_name": "b", "cluster_dns": "busy.example.com", "environment": "dev"}
+    assert api.post("/clusters", json={**body, "platform_components": [{"id": "podinfo"}]}).status_code == 201
+    commands = [("component", "patch", "podinfo", "--cluster", "busy", "--set", f"key{n}=v") for n in range(4)]
+    commands += [("namespace", "create", f"busy-{n}", "--cluster", "busy") for n in range(2)]
+    threads = [threading.Thread(target=cli.ok, args=words) for words in commands]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    cluster = api.get("/clusters/busy").json()
+    assert sorted(cluster["patches"]["podinfo"]) == ["key0", "key1", "key2", "key3"]
+    assert sorted(ref["id"] for ref in cluster["namespaces"]) == ["busy-0", "busy-1"]
+
+
+@pytest.mark.parametrize(
+    "words", [("update", "podinfo"), ("update", "podinfo", "--clear", "nothing"), ("create", "x", "--label", "a")]
+)
+def test_a_command_that_says_nothing_useful_is_a_usage_error(cli: Cli, words: tuple[str, ...]) -> None:
+    assert cli.refused(2, "namespace", *words)

@@ -1,0 +1,37 @@
+"""Entries of the change log as the contract writes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flux_resourceset.changes import Change, Document, Entry, Retired
+from flux_resourceset.store import Store
+
+
+def time(number: int) -> str:
+    return f"2026-01-{number:02}T00:00:00.000000Z"
+
+
+def create(kind: str, id: str, **fields: Any) -> Change:
+    return Change(kind, id, "create", None, {"id": id, **fields})
+
+
+def update(kind: str, before: Document, after: Document) -> Change:
+    return Change(kind, after["id"], "update", before, after)
+
+
+def delete(kind: str, before: Document) -> Change:
+    return Change(kind, before["id"], "delete", before, None)
+
+
+def entry(revision: int, *changes: Change, actor: str = "t", retired: tuple[Retired, ...] = ()) -> Entry:
+    return Entry(revision, time(revision), actor, None, None, None, False, changes, retired)
+
+
+def commit(store: Store, *entries: Entry) -> None:
+    for each in entries:
+        store.begin().commit(each)
+
+
+def bodies(store: Store, kind: str) -> dict[str, Document]:
+    return {id: stored.body for id, stored in store.snapshot().documents.get(kind, {}).items()}

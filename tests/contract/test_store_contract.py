@@ -1,0 +1,408 @@
+"""What every store does, run unchanged against each of them."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from contract.entries import bodies, commit, create, delete, entry, time, update
+from flux_resourceset.changes import Entry, Query, Retired, Snapshot, Stored, Tombstone
+from flux_resourceset.store import Memo, Store
+
+LIVE = {"id": "c1", "cluster_dns": "c1.example.com"}
+
+
+# An empty store
+
+
+def test_a_new_store_is_empty_at_revision_zero(store: Store) -> None:
+    found = store.snapshot()
+    assert (found.revision, found.documents, found.tombstones) == (0, {}, ())
+    assert store.entries(0) == []
+    assert store.find(Query()) == []
+
+
+def test_a_new_store_has_an_epoch_of_its_own(store: Store) -> None:
+    assert store.epoch()
+    assert store.epoch() == store.snapshot().epoch == store.epoch()
+    transaction = store.begin()
+    assert transaction.epoch == store.epoch()
+    transaction.rollback()
+
+
+# Committing
+
+
+def test_a_commit_writes_documents_and_log_together(store: Store) -> None:
+    first = entry(1, create("namespaces", "a", labels={"x": "y"}), create("things", "a"))
+    commit(store, first)
+    assert store.snapshot().documents == {
+        "namespaces": {"a": Stored({"id": "a", "labels": {"x": "y"}}, 1)},
+        "things": {"a": Stored({"id": "a"}, 1)},
+    }
+    assert store.entries(0) == [first]
+    assert store.snapshot().revision == 1
+
+
+def test_an_update_and_a_delete_are_carried_out(store: Store) -> None:
+    commit(
+        store,
+        entry(1, create("n", "a", v=1), create("n", "b"), create("n", "c")),
+        entry(2, update("n", {"id": "a", "v": 1}, {"id": "a", "v": 2}), delete("n", {"id": "b"})),
+    )
+    assert store.snapshot().documents == {"n": {"a": Stored({"id": "a", "v": 2}, 2), "c": Stored({"id": "c"}, 1)}}
+
+
+def test_a_kind_without_documents_is_not_in_the_snapshot(store: Store) -> None:
+    commit(store, entry(1, create("n", "a")), entry(2, delete("n", {"id": "a"})))
+    assert store.snapshot().documents == {}
+    assert store.snapshot().revision == 2
+
+
+def test_everything_of_an_entry_comes_back(store: Store) -> None:
+    whole = Entry(
+        revision=1,
+        time=time(1),
+        actor="robot",
+        on_behalf_of="Jane Döe",
+        request_id="r-1",
+        reason="because „of“ it",
+        forced=True,
+        changes=(create("n", "a"), create("n", "b"), delete("n", {"id": "c"})),
+        retired=(Retired("old.example.com", "old"),),
+    )
+    commit(store, whole)
+    assert store.entries(0) == [whole]
+    assert store.find(Query()) == [whole]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, False, 0, -1, 2**53 - 1, 0.5, 1e300, "", "ü🚀", "a\u2028b", "'; DROP TABLE", [], {}, [None, [1, {"a": "b"}]]],
+)  # fmt: skip
+def test_every_json_value_survives(store: Store, value: Any) -> None:
+    commit(store, entry(1, create("n", "a", value=value, nested={"deep": [value]})))
+    found = bodies(store, "n")["a"]
+    assert found == {"id": "a", "value": value, "nested": {"deep": [value]}}
+    assert type(found["value"]) is type(value)
+    assert store.entries(0)[0].changes[0].after == found
+
+
+def test_the_order_of_fields_survives(store: Store) -> None:
+    commit(store, entry(1, create("n", "a", z=1, a=2, m=3)))
+    assert list(bodies(store, "n")["a"]) == ["id", "z", "a", "m"]
+
+
+def test_changes_keep_their_order(store: Store) -> None:
+    changes = [create("n", id) for id in ("z", "a", "m")]
+    commit(store, entry(1, *changes))
+    assert list(store.entries(0)[0].changes) == changes
+
+
+def test_the_same_id_in_two_kinds_is_two_documents(store: Store) -> None:
+    commit(store, entry(1, create("n", "a", v=1), create("m", "a", v=2)), entry(2, delete("n", {"id": "a"})))
+    assert bodies(store, "n") == {}
+    assert bodies(store, "m") == {"a": {"id": "a", "v": 2}}
+
+
+# The log
+
+
+def test_entries_come_oldest_first_behind_a_revision(store: Store) -> None:
+    entries = [entry(number, create("n", f"a{number}")) for number in range(1, 6)]
+    commit(store, *entries)
+    assert store.entries(0) == entries
+    assert store.entries(3) == entries[3:]
+    assert store.entries(5) == []
+    assert store.entries(99) == []
+
+
+def test_a_transaction_sees_the_log_too(store: Store) -> None:
+    commit(store, entry(1, create("n", "a")), entry(2, create("n", "b")))
+    transaction = store.begin()
+    assert [found.revision for found in transaction.entries(1)] == [2]
+    transaction.rollback()
+
+
+def test_the_version_differs_once_something_was_committed(store: Store) -> None:
+    seen = [store.version()]
+    assert store.version() == seen[0]
+    for number in range(1, 4):
+        commit(store, entry(number, create("n", f"a{number}")))
+        seen.append(store.version())
+        assert store.version() == seen[-1]
+    assert len(set(seen)) == 4
+
+
+def test_the_version_stays_when_nothing_was_committed(store: Store) -> None:
+    before = store.version()
+    store.begin().rollback()
+    assert store.version() == before
+
+
+# Finding
+
+
+@pytest.fixture
+def found_in(store: Store) -> Store:
+    commit(
+        store,
+        entry(1, create("n", "a"), actor="jane"),
+        entry(2, create("n", "b"), create("m", "a"), actor="joe"),
+        entry(3, update("n", {"id": "a"}, {"id": "a", "v": 1}), actor="joe"),
+        entry(4, create("m", "b"), actor="jane"),
+        entry(5, delete("n", {"id": "b"}), actor="jane"),
+    )
+    return store
+
+
+@pytest.mark.parametrize(
+    ("query", "revisions"),
+    [
+        (Query(), [5, 4, 3, 2, 1]),
+        (Query(kind="n"), [5, 3, 2, 1]),
+        (Query(kind="m"), [4, 2]),
+        (Query(kind="none"), []),
+        (Query(id="a"), [3, 2, 1]),
+        (Query(kind="m", id="a"), [2]),
+        (Query(kind="n", id="b"), [5, 2]),
+        (Query(actor="joe"), [3, 2]),
+        (Query(actor="Joe"), []),
+        (Query(since=time(3)), [5, 4, 3]),
+        (Query(until=time(3)), [3, 2, 1]),
+        (Query(since=time(2), until=time(4)), [4, 3, 2]),
+        (Query(since=time(4), until=time(2)), []),
+        (Query(before=3), [2, 1]),
+        (Query(before=1), []),
+        (Query(limit=2), [5, 4]),
+        (Query(limit=2, before=4), [3, 2]),
+        (Query(kind="n", limit=2), [5, 3]),
+        (Query(kind="n", actor="jane", since=time(2), before=6), [5]),
+        (Query(id="'; DROP TABLE entries; --"), []),
+    ],
+)
+def test_the_log_is_searched_newest_first(found_in: Store, query: Query, revisions: list[int]) -> None:
+    assert [found.revision for found in found_in.find(query)] == revisions
+
+
+def test_a_kind_and_an_id_must_meet_in_one_change(found_in: Store) -> None:
+    assert found_in.find(Query(kind="m", id="b"))[0].revision == 4
+    assert all(found.revision != 2 for found in found_in.find(Query(kind="m", id="b")))
+
+
+def test_a_filter_keeps_whole_transactions(found_in: Store) -> None:
+    (found,) = found_in.find(Query(kind="m", id="a"))
+    assert [(change.kind, change.id) for change in found.changes] == [("n", "b"), ("m", "a")]
+
+
+# Tombstones
+
+
+def test_deleting_a_cluster_leaves_a_tombstone(store: Store) -> None:
+    commit(store, entry(1, create("clusters", **LIVE)), entry(2, delete("clusters", LIVE)))
+    assert store.snapshot().tombstones == (Tombstone("c1.example.com", "c1", 2),)
+
+
+def test_deleting_anything_else_leaves_none(store: Store) -> None:
+    other = {"id": "a", "cluster_dns": "a.example.com"}
+    commit(store, entry(1, create("n", **other)), entry(2, delete("n", other)))
+    assert store.snapshot().tombstones == ()
+
+
+def test_the_same_name_revives(store: Store) -> None:
+    heir = {"id": "heir", "cluster_dns": "c1.example.com"}
+    commit(store, entry(1, create("clusters", **LIVE)), entry(2, delete("clusters", LIVE)), entry(3, create("clusters", **heir)))
+    assert store.snapshot().tombstones == ()
+
+
+def test_another_name_of_the_same_id_leaves_the_old_tombstone(store: Store) -> None:
+    moved = {"id": "c1", "cluster_dns": "moved.example.com"}
+    commit(store, entry(1, create("clusters", **LIVE)), entry(2, delete("clusters", LIVE)), entry(3, create("clusters", **moved)))
+    assert [tombstone.dns for tombstone in store.snapshot().tombstones] == ["c1.example.com"]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_name_handed_over_in_one_entry_lives_in_either_order(store: Store, order: int) -> None:
+    handed = [delete("clusters", LIVE), create("clusters", "heir", cluster_dns="c1.example.com")]
+    commit(store, entry(1, create("clusters", **LIVE)), entry(2, *handed[::order]))
+    assert store.snapshot().tombstones == ()
+    assert set(bodies(store, "clusters")) == {"heir"}
+
+
+def test_a_cluster_that_changed_its_name_leaves_a_tombstone(store: Store) -> None:
+    moved = {"id": "c1", "cluster_dns": "moved.example.com"}
+    commit(store, entry(1, create("clusters", **LIVE)), entry(2, update("clusters", LIVE, moved)))
+    assert store.snapshot().tombstones == (Tombstone("c1.example.com", "c1", 2),)
+
+
+def test_a_tombstone_is_renewed(store: Store) -> None:
+    commit(store, entry(1, create("clusters", **LIVE)), entry(2, delete("clusters", LIVE)))
+    commit(store, entry(3, create("clusters", **LIVE)), entry(4, delete("clusters", LIVE)))
+    assert store.snapshot().tombstones == (Tombstone("c1.example.com", "c1", 4),)
+
+
+def test_tombstones_can_come_along_with_an_entry(store: Store) -> None:
+    commit(store, entry(1, create("n", "a"), retired=(Retired("far.example.com", "far"),)))
+    assert store.snapshot().tombstones == (Tombstone("far.example.com", "far", 1),)
+
+
+# Memos
+
+
+def memo(key: str, day: int, body: bytes = b"\x00answer") -> Memo:
+    return Memo(key, time(day), "digest", body)
+
+
+def recalled(store: Store, key: str) -> Memo | None:
+    transaction = store.begin()
+    try:
+        return transaction.recall(key)
+    finally:
+        transaction.rollback()
+
+
+def test_a_memo_is_recalled_by_its_key(store: Store) -> None:
+    assert recalled(store, "k") is None
+    store.begin().commit(entry(1, create("n", "a")), memo("k", 1))
+    assert recalled(store, "k") == memo("k", 1)
+    assert recalled(store, "K") is None
+
+
+def test_a_memo_is_kept_without_an_entry(store: Store) -> None:
+    store.begin().commit(None, memo("k", 1))
+    assert recalled(store, "k") == memo("k", 1)
+    assert store.snapshot().revision == 0
+    assert store.entries(0) == []
+
+
+def test_a_memo_takes_the_place_of_an_older_one(store: Store) -> None:
+    store.begin().commit(None, memo("k", 1))
+    store.begin().commit(None, memo("k", 2, b"new"))
+    assert recalled(store, "k") == memo("k", 2, b"new")
+
+
+def test_old_memos_are_forgotten_when_asked(store: Store) -> None:
+    store.begin().commit(None, memo("old", 1))
+    store.begin().commit(None, memo("edge", 3))
+    store.begin().commit(None, memo("new", 4), forget_before=time(3))
+    assert [recalled(store, key) is not None for key in ("old", "edge", "new")] == [False, True, True]
+
+
+def test_old_memos_are_forgotten_by_any_commit(store: Store) -> None:
+    store.begin().commit(None, memo("old", 1))
+    store.begin().commit(entry(1, create("n", "a")), forget_before=time(2))
+    assert recalled(store, "old") is None
+
+
+def test_memos_are_kept_when_nothing_is_to_be_forgotten(store: Store) -> None:
+    store.begin().commit(None, memo("old", 1))
+    store.begin().commit(entry(1, create("n", "a")))
+    assert recalled(store, "old") is not None
+
+
+# Rolling back, and one writer at a time
+
+
+def test_a_rollback_writes_nothing_and_lets_the_next_one_in(store: Store) -> None:
+    store.begin().rollback()
+    commit(store, entry(1, create("n", "a")))
+    assert store.snapshot().revision == 1
+
+
+def test_a_second_writer_waits_for_the_first(store: Store, peer: Store) -> None:
+    first = store.begin()
+    order: list[str] = []
+    inside = threading.Event()
+
+    def second() -> None:
+        inside.set()
+        transaction = peer.begin()
+        order.append("second in")
+        assert [found.revision for found in transaction.entries(0)] == [1]
+        transaction.commit(entry(2, create("n", "b")))
+
+    waiting = threading.Thread(target=second)
+    waiting.start()
+    assert inside.wait(10)
+    waiting.join(0.05)
+    assert waiting.is_alive()
+    order.append("first out")
+    first.commit(entry(1, create("n", "a")))
+    waiting.join(20)
+    assert order == ["first out", "second in"]
+    assert [found.revision for found in store.entries(0)] == [1, 2]
+
+
+def test_readers_do_not_wait_for_a_writer(store: Store, peer: Store) -> None:
+    commit(store, entry(1, create("n", "a")))
+    transaction = peer.begin()
+    for reader in (store, peer):
+        assert reader.snapshot().revision == 1
+        assert len(reader.entries(0)) == len(reader.find(Query())) == 1
+    transaction.rollback()
+
+
+def test_an_open_transaction_is_not_seen(store: Store, peer: Store) -> None:
+    before = store.version(), peer.version()
+    transaction = store.begin()
+    assert (store.version(), peer.version()) == before
+    transaction.commit(entry(1, create("n", "a")))
+    assert store.version() != before[0]
+    assert peer.version() != before[1]
+
+
+def test_a_commit_is_seen_by_everybody_at_once(store: Store, peer: Store) -> None:
+    for number in range(1, 6):
+        commit((store, peer)[number % 2], entry(number, create("n", f"a{number}")))
+        assert store.snapshot() == peer.snapshot()
+        assert store.entries(0) == peer.entries(0)
+        assert peer.snapshot().revision == number
+
+
+def test_a_restore_is_seen_by_everybody_at_once(store: Store, peer: Store) -> None:
+    commit(store, entry(1, create("n", "a")))
+    before = peer.version()
+    store.begin().restore(Snapshot("another", 0, {}, ()), [])
+    assert peer.version() != before
+    assert peer.epoch() == "another"
+    assert peer.snapshot() == Snapshot("another", 0, {}, ())
+
+
+# Restoring
+
+
+def test_a_restore_takes_the_place_of_everything(store: Store) -> None:
+    commit(store, entry(1, create("n", "a")), entry(2, create("clusters", **LIVE)), entry(3, delete("clusters", LIVE)))
+    store.begin().commit(None, memo("k", 1))
+    version = store.version()
+    history = [entry(1, create("m", "x")), entry(2, create("m", "y"))]
+    documents = {"m": {"x": Stored({"id": "x"}, 1), "y": Stored({"id": "y"}, 2)}}
+    snapshot = Snapshot("another", 2, documents, (Tombstone("gone.example.com", "gone", 1),))
+    store.begin().restore(snapshot, history)
+    assert store.snapshot() == snapshot
+    assert store.entries(0) == history
+    assert store.epoch() == "another"
+    assert store.version() != version
+    assert recalled(store, "k") is None
+
+
+def test_writing_goes_on_after_a_restore(store: Store) -> None:
+    store.begin().restore(Snapshot("e", 1, {"n": {"a": Stored({"id": "a"}, 1)}}, ()), [entry(1, create("n", "a"))])
+    commit(store, entry(2, delete("n", {"id": "a"})))
+    assert store.snapshot() == Snapshot("e", 2, {}, ())
+
+
+def test_a_store_can_be_restored_to_nothing(store: Store) -> None:
+    commit(store, entry(1, create("n", "a")))
+    store.begin().restore(Snapshot("e", 0, {}, ()), [])
+    assert store.snapshot() == Snapshot("e", 0, {}, ())
+
+
+def test_what_was_read_before_is_not_changed_by_what_comes_after(store: Store) -> None:
+    commit(store, entry(1, create("n", "a")))
+    snapshot, log = store.snapshot(), store.entries(0)
+    commit(store, entry(2, update("n", {"id": "a"}, {"id": "a", "v": 1}), create("n", "b")))
+    assert snapshot.documents == {"n": {"a": Stored({"id": "a"}, 1)}}
+    assert len(log) == 1

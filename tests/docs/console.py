@@ -1,0 +1,215 @@
+"""The examples of the documentation, carried out against a real server; CONTRIBUTING.md has the rules."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+
+import live
+
+_BLOCK = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+ANYTHING = "…"
+
+
+class Step(NamedTuple):
+    line: int
+    command: str
+    expected: str
+
+
+def steps(page: str) -> list[Step]:
+    """The commands of a page, each with what must come out."""
+    found: list[Step] = []
+    for block in _BLOCK.finditer(page):
+        if block[1] != "console":
+            continue
+        first = page.count("\n", 0, block.start(3)) + 1
+        lines = enumerate(block[3].splitlines(), start=first)
+        for number, line in lines:
+            if line.startswith("$ "):
+                command = line.removeprefix("$ ")
+                while not _is_whole(command):
+                    command = command.removesuffix("\\") + "\n" + next(lines)[1]
+                found.append(Step(number, command, ""))
+            else:
+                assert found, f"line {number}: output without a command"
+                found[-1] = found[-1]._replace(expected=f"{found[-1].expected}\n{line}".lstrip())
+    return found
+
+
+def _is_whole(command: str) -> bool:
+    """Whether a shell would begin: no backslash at the end, no open quotation."""
+    try:
+        shlex.split(command)
+    except ValueError:
+        return False
+    return not command.endswith("\\")
+
+
+def files(page: str) -> dict[str, str]:
+    """The files that a page shows: the server of its examples has them in its directory."""
+    return {block[2]: block[3] for block in _BLOCK.finditer(page) if block[2]}
+
+
+class Session:
+    """A server with the demo data, or with the seed.json and the resources/ that the page shows."""
+
+    def __init__(self, directory: Path, page: str) -> None:
+        self.directory = directory
+        shown = files(page)
+        for name, text in shown.items():
+            path = directory / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        tokens = directory / "tokens"
+        tokens.write_text(f"demo-reader read {live.READ}\ndemo-writer write {live.WRITE}\n")
+        tokens.chmod(0o600)
+        seed = directory / "seed.json" if "seed.json" in shown else live.ROOT / "data" / "seed.json"
+        resources = str(directory / "resources") if any(name.startswith("resources/") for name in shown) else ""
+        self.environment = live.environment(
+            directory,
+            AUTH_TOKEN="",
+            CRUD_AUTH_TOKEN="",
+            TOKENS_FILE=str(tokens),
+            SEED_FILE=str(seed),
+            RESOURCES_DIR=resources,
+        )
+        self.server = live.Server(directory, self.environment)
+
+    def run(self, command: str) -> str:
+        for name, value in (
+            ("$FLUX_API_URL", self.server.url),
+            ("$FLUX_API_TOKEN", live.READ),
+            ("$FLUX_API_WRITE_TOKEN", live.WRITE),
+        ):
+            command = command.replace(name, value)
+        program, *arguments = shlex.split(command)
+        if program == "curl":
+            return _curl(arguments)
+        assert program == "flux-resourceset", f"examples run curl and flux-resourceset, not {program}"
+        done = subprocess.run(
+            [sys.executable, "-m", "flux_resourceset.server", *arguments],
+            cwd=self.directory,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+
+@contextlib.contextmanager
+def session(directory: Path, page: str) -> Iterator[Session]:
+    found = Session(directory, page)
+    try:
+        found.server.wait("/ready")
+        yield found
+    finally:
+        if found.server.process.poll() is None:
+            found.server.stop()
+
+
+def _curl(arguments: list[str]) -> str:
+    """What curl would print, as far as the examples use it."""
+    method, body, url, shows_head = None, None, None, False
+    headers = {"Accept-Encoding": "identity"}
+    words = iter(arguments)
+    for word in words:
+        match word:
+            case "-s":
+                pass
+            case "-i":
+                shows_head = True
+            case "-X":
+                method = next(words)
+            case "-d":
+                body = next(words)
+                headers.setdefault("Content-Type", "application/x-www-form-urlencoded")
+            case "-H":
+                name, _, value = next(words).partition(":")
+                headers[name] = value.strip()
+            case _:
+                assert not word.startswith("-"), f"curl {word} is not known to the examples"
+                assert url is None, f"curl gets two addresses: {url} and {word}"
+                url = word
+    assert url is not None
+    answer = httpx.request(method or ("POST" if body else "GET"), url, headers=headers, content=body, timeout=30)
+    if not shows_head:
+        assert answer.is_success, f"{answer.status_code}: {answer.text}\n(show the status with -i if the refusal is meant)"
+        return answer.text
+    head = [f"HTTP/1.1 {answer.status_code} {answer.reason_phrase}", *(f"{n}: {v}" for n, v in answer.headers.multi_items())]
+    return "\n".join(head) + "\n\n" + answer.text
+
+
+# Comparing
+
+
+def difference(expected: str, actual: str) -> str | None:
+    """Where an output is not what the page shows, or None. Nothing shown: nothing compared."""
+    expected = expected.rstrip()
+    if expected.startswith("HTTP/1.1 "):
+        shown, _, expected = expected.partition("\n\n")
+        head, _, actual = actual.partition("\n\n")
+        found = _lines_differ(shown.lower(), head.lower())
+        if found or not expected:
+            return found
+    if not expected:
+        return None
+    if expected[0] in "{[":
+        return _values_differ(json.loads(_quoted(expected)), json.loads(actual), "")
+    return _lines_differ(expected, actual)
+
+
+def _lines_differ(expected: str, actual: str) -> str | None:
+    """Every line that is shown must be there; those that are not shown may be."""
+    lines = actual.splitlines()
+    for line in expected.splitlines():
+        pattern = ".*".join(map(re.escape, line.split(ANYTHING)))
+        if not any(re.fullmatch(pattern, other) for other in lines):
+            return f"{line!r} is not among {lines}"
+    return None
+
+
+def _quoted(text: str) -> str:
+    """JSON from JSON in which a bare … stands for any value, or for further members or items."""
+    result, inside = "", [""]
+    for token in re.findall(r'"(?:[^"\\]|\\.)*"|[^"]', text):
+        if token in "{[":
+            inside.append(token)
+        elif token in "}]":
+            inside.pop()
+        if token == ANYTHING:
+            is_member = inside[-1] == "{" and not result.rstrip().endswith(":")
+            token = f'"{ANYTHING}": "{ANYTHING}"' if is_member else f'"{ANYTHING}"'
+        result += token
+    return result
+
+
+def _values_differ(expected: Any, actual: Any, path: str) -> str | None:
+    if expected == ANYTHING:
+        return None
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        names = expected.keys() - {ANYTHING}
+        if names != actual.keys() and not (ANYTHING in expected and names <= actual.keys()):
+            return f"{path or '/'} has the members {sorted(actual)}, not {sorted(expected)}"
+        pairs = [(name, expected[name], actual[name]) for name in sorted(names)]
+    elif isinstance(expected, list) and isinstance(actual, list):
+        more = expected[-1:] == [ANYTHING]
+        wanted = expected[:-1] if more else expected
+        if len(wanted) != len(actual) and not (more and len(wanted) < len(actual)):
+            return f"{path or '/'} has {len(actual)} items, not {len(wanted)}"
+        pairs = [(str(position), *both) for position, both in enumerate(zip(wanted, actual, strict=False))]
+    else:
+        return None if expected == actual else f"{path or '/'} is {actual!r}, not {expected!r}"
+    return next(filter(None, (_values_differ(one, other, f"{path}/{name}") for name, one, other in pairs)), None)

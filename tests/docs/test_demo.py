@@ -1,0 +1,115 @@
+"""The demo does what the README says of `make demo`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+
+import live
+
+POLL = "/api/v2/flux/clusters/demo-cluster-01.k8s.example.com/platform-components"
+
+
+def command(directory: Path, port: int) -> list[str]:
+    demo = str(live.ROOT / "demo.py")
+    return [sys.executable, demo, "--listen", f"127.0.0.1:{port}", "--directory", str(directory)]
+
+
+@contextlib.contextmanager
+def running(directory: Path, port: int, log: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The demo's process, and what it said up to the last line of its welcome."""
+    with log.open("w") as stderr:
+        process = subprocess.Popen(command(directory, port), stdout=subprocess.PIPE, stderr=stderr, text=True)
+    assert process.stdout
+    try:
+        said = ""
+        while "Ctrl-C stops" not in said:
+            line = process.stdout.readline()
+            assert line, f"the demo stopped:\n{said}{log.read_text()}"
+            said += line
+        yield process, said
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.wait(30)
+        process.stdout.close()
+
+
+def stopped(process: subprocess.Popen[str], number: int) -> int:
+    process.send_signal(number)
+    return process.wait(30)
+
+
+def exports(said: str) -> dict[str, str]:
+    return dict(re.findall(r"export (\w+)=(\S+)", said))
+
+
+def test_the_demo_serves_its_fleet_keeps_its_data_and_stops_on_ctrl_c(tmp_path: Path) -> None:
+    port, directory, log = live.free_port(), tmp_path / "demo", tmp_path / "log"
+    with running(directory, port, log) as (process, said):
+        shown = exports(said)
+        reading = {"Authorization": f"Bearer {shown['FLUX_API_TOKEN']}"}
+        inputs = httpx.get(shown["FLUX_API_URL"] + POLL, headers=reading).json()["inputs"]
+        assert [item["id"] for item in inputs] == ["cert-manager", "traefik", "podinfo"]
+        lines = [line.strip() for line in said.splitlines() if line.strip().startswith("curl ")]
+        assert [POLL in lines[0], "-X PATCH" in lines[1], lines[2].endswith("/changes")] == [True] * 3
+        writing = {"Authorization": f"Bearer {shown['FLUX_API_WRITE_TOKEN']}"}
+        patches = f"{shown['FLUX_API_URL']}/clusters/demo-cluster-01/patches/podinfo"
+        body = json.loads(re.findall(r"-d '([^']+)'", lines[1])[0])
+        assert httpx.patch(patches, headers=writing, json=body).json()["patches"]["podinfo"]["replicaCount"] == "3"
+        assert stopped(process, signal.SIGINT) == 0
+    assert "Traceback" not in log.read_text()
+    assert str(directory) in said
+    with running(directory, port, log) as (process, again):
+        assert exports(again) == shown
+        assert httpx.get(patches, headers=reading).json()["replicaCount"] == "3"
+        assert stopped(process, signal.SIGTERM) == 0
+    with contextlib.closing(socket.socket()) as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_data_and_tokens_are_for_the_owner_only(tmp_path: Path) -> None:
+    directory = tmp_path / "demo"
+    with running(directory, live.free_port(), tmp_path / "log"):
+        modes = {path.name: stat.S_IMODE(os.stat(path).st_mode) for path in (directory, *directory.iterdir())}
+    assert modes.pop("demo") == 0o700
+    assert modes.keys() >= {"tokens", "fleet.db"}
+    assert set(modes.values()) == {0o600}
+
+
+def test_a_busy_port_is_one_clear_line(tmp_path: Path) -> None:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        done = subprocess.run(command(tmp_path, port), capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(rf"demo: 127\.0\.0\.1:{port} cannot be used \(Address already in use\); .+\n", done.stderr)
+
+
+def test_the_seed_holds_the_demo_fleet() -> None:
+    seed = json.loads((live.ROOT / "data" / "seed.json").read_text(encoding="utf-8"))
+    (cluster,) = seed["clusters"]
+    assert (cluster["id"], cluster["environment"]) == ("demo-cluster-01", "dev")
+    assert cluster["cluster_dns"] == "demo-cluster-01.k8s.example.com"
+    names = ["cert-manager", "traefik", "podinfo"]
+    for field in ("platform_components", "namespaces"):
+        assert [reference["id"] for reference in cluster[field]] == names
+        assert [definition["id"] for definition in seed[field]] == names
+    assert {item["id"]: item["role"] for item in seed["rolebindings"]} == {
+        "platform-admins": "cluster-admin",
+        "dev-readers": "view",
+    }
+    assert [reference["id"] for reference in cluster["rolebindings"]] == ["platform-admins", "dev-readers"]
+    assert cluster["patches"]["podinfo"].keys() == {"replicaCount", "ui.color", "ui.message"}
+    assert cluster["patches"]["traefik"].keys() == {"deployment.replicas", "service.type"}
+    assert all(component["oci_url"].startswith("https://") for component in seed["platform_components"])

@@ -1,0 +1,63 @@
+"""Every example of the documentation does what the page shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import live
+from docs import console
+
+PAGES = [
+    path
+    for path in (live.ROOT / "README.md", *sorted((live.ROOT / "docs").glob("*.md")))
+    if console.steps(path.read_text(encoding="utf-8"))
+]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_the_examples_of_a_page_come_out_as_shown(page: Path, tmp_path: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    with console.session(tmp_path, text) as session:
+        for step in console.steps(text):
+            found = console.difference(step.expected, session.run(step.command))
+            assert found is None, f"{page.name}:{step.line}: {step.command}\n{found}"
+
+
+def test_pages_that_promise_examples_have_them() -> None:
+    assert {"README.md", "api.md", "configuration.md", "extending.md", "merge.md"} <= {path.name for path in PAGES}
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [
+        ('{"a": 1}', '{"a": 2}'),
+        ('{"a": 1}', '{"a": 1, "b": 2}'),
+        ('{"a": …, "b": 1}', '{"b": 1}'),
+        ('{"a": 1, …}', '{"b": 1}'),
+        ("[1]", "[1, 2]"),
+        ("[1, 2, …]", "[1]"),
+        ('{"a": [{"b": "x … y"}]}', '{"a": [{"b": "x z y"}]}'),
+        ("HTTP/1.1 200 OK", "HTTP/1.1 404 Not Found\n\n{}"),
+        ("HTTP/1.1 200 OK\nETag: …", "HTTP/1.1 200 OK\n\n{}"),
+        ('HTTP/1.1 200 OK\n\n{"a": 1}', "HTTP/1.1 200 OK\nx: y\n\n{}"),
+        ("revision 1", "revision 2"),
+    ],
+)
+def test_an_output_that_is_not_as_shown_is_noticed(expected: str, actual: str) -> None:
+    assert console.difference(expected, actual) is not None
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [
+        ('{"b": …, "a": 1}', '{"a": 1, "b": {"c": []}}'),
+        ('{"a": [1, …], …}', '{"a": [1, 2], "b": 2}'),
+        ("HTTP/1.1 200 OK\nETag: …", 'HTTP/1.1 200 OK\netag: "1"\ndate: x\n\n{}'),
+        ("revision …", "first\nrevision 2\nlast"),
+        ("", "anything"),
+    ],
+)
+def test_what_a_page_leaves_open_may_be_anything(expected: str, actual: str) -> None:
+    assert console.difference(expected, actual) is None

@@ -1,0 +1,108 @@
+"""The documentation is fresh, complete and holds together."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import live
+from flux_resourceset import errors, formats, kinds, settings
+
+DOCS = live.ROOT / "docs"
+PAGES = [*sorted(live.ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
+
+_FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
+
+
+def read(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def refusals(root: type[errors.Refusal] = errors.Refusal) -> Iterator[type[errors.Refusal]]:
+    for refusal in root.__subclasses__():
+        yield refusal
+        yield from refusals(refusal)
+
+
+def test_generated_files_are_fresh() -> None:
+    done = subprocess.run([sys.executable, str(DOCS / "generate.py"), "--check"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, f"run make generate\n{done.stdout}{done.stderr}"
+
+
+def test_a_stale_page_is_named(tmp_path: Path) -> None:
+    for name in ("docs", "src", "openapi"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "src" / "flux_resourceset").symlink_to(live.ROOT / "src" / "flux_resourceset")
+    (tmp_path / "README.md").write_text("")
+    (tmp_path / "docs" / "generate.py").write_text((DOCS / "generate.py").read_text(encoding="utf-8"))
+    (tmp_path / "docs" / "errors.md").write_text("<!-- generated: errors -->\nold\n<!-- end -->\n")
+    command = [sys.executable, str(tmp_path / "docs" / "generate.py")]
+    checked = subprocess.run([*command, "--check"], capture_output=True, text=True, timeout=60)
+    assert (checked.returncode, "docs/errors.md is stale; run make generate" in checked.stdout) == (1, True), checked
+    assert subprocess.run(command, capture_output=True, timeout=60).returncode == 0
+    assert "not-found" in (tmp_path / "docs" / "errors.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("setting", settings.SETTINGS, ids=lambda setting: setting.name)
+def test_every_setting_is_documented_with_its_default(setting: settings.Setting) -> None:
+    default = f"`{setting.default}`" if setting.default else "none"
+    assert f"| `{setting.name}` | {default} |" in read("configuration.md")
+
+
+@pytest.mark.parametrize(("code", "status"), sorted({(refusal.code, refusal.status) for refusal in refusals()}))
+def test_every_error_code_is_documented_with_its_status(code: str, status: int) -> None:
+    assert f"| {status} | `{code}` |" in read("api.md")
+
+
+@pytest.mark.parametrize("name", formats.FORMATS)
+def test_every_format_is_documented(name: str) -> None:
+    assert f"| `{name}` |" in read("extending.md")
+
+
+@pytest.mark.parametrize("kind", list(kinds.load()), ids=lambda kind: kind.name)
+def test_every_kind_has_its_routes_and_its_view_in_the_reference(kind: kinds.Kind) -> None:
+    text = read("api.md")
+    assert f"`/{kind.name}/{{id}}`" in text
+    if kind.cluster_field:
+        assert f"`/api/v2/flux/clusters/{{cluster_dns}}/{kind.endpoint}`" in text
+
+
+def slugs(page: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ (.+)$", _FENCE.sub("", page), re.MULTILINE):
+        plain = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", heading).lower()
+        slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        found.add(next(s for s in [slug, *(f"{slug}-{n}" for n in range(1, 100))] if s not in found))
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_internal_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target in _LINK.findall(_FENCE.sub("", text)):
+        if target.startswith(("https://", "http://")):
+            continue
+        name, _, anchor = target.partition("#")
+        path = (page.parent / name).resolve() if name else page
+        assert path.exists(), f"{page.name} links to {target}, which does not exist"
+        if anchor:
+            assert anchor in slugs(path.read_text(encoding="utf-8")), f"{page.name} links to {target}, which has no such heading"
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached, waiting = set(), [live.ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        targets = (target.partition("#")[0] for target in _LINK.findall(page.read_text(encoding="utf-8")))
+        waiting += [(page.parent / target).resolve() for target in targets if target.endswith(".md") and "://" not in target]
+    assert {page.name for page in PAGES} - {page.name for page in reached} == set()

@@ -1,0 +1,1 @@
+"""The OpenAPI document: valid, complete, fresh, and true of a live server."""

@@ -1,0 +1,124 @@
+"""JSON Schema of kind files, said in OpenAPI 3.0."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from flux_resourceset import formats, openapi
+from flux_resourceset.openapi.conversion import CONSTRAINTS, PLAIN, Form, converted
+from openapi.documents import Json, extended
+
+TEXT = {"type": "string", "pattern": PLAIN}
+
+
+@pytest.mark.parametrize(
+    ("form", "schema", "expected"),
+    [
+        (Form.STORED, {"type": ["string", "null"]}, {"type": "string", "nullable": True}),
+        (Form.FLUX, {"type": ["string", "null"], "enum": ["a", None]}, {"type": "string", "enum": ["a"]}),
+        (Form.STORED, {"type": ["string", "null"], "enum": ["a"]}, {"type": "string", "enum": ["a", None], "nullable": True}),
+        (Form.STORED, {"const": "a"}, {"enum": ["a"]}),
+        (Form.STORED, {"type": "null"}, {"enum": [None]}),
+        (Form.STORED, {"type": "number", "exclusiveMinimum": 0}, {"type": "number", "minimum": 0, "exclusiveMinimum": True}),
+        (Form.STORED, {"type": "array"}, {"type": "array", "items": {}}),
+        (Form.STORED, {"type": "string", "examples": ["a", "b"]}, {"type": "string", "example": "a"}),
+        (Form.STORED, {"type": ["string", "boolean"]}, {"anyOf": [{"type": "string"}, {"type": "boolean"}]}),
+        (Form.STORED, {"if": {}, "then": {}, "unevaluatedProperties": False, "$comment": "x"}, {}),
+        (Form.NEW, {"type": "string"}, TEXT),
+        (Form.NEW, {"type": "string", "default": "a"}, {**TEXT, "default": "a"}),
+        (Form.STORED, {"type": "string", "default": "a"}, {"type": "string", "example": "a"}),
+        (Form.NEW, True, {}),
+        (Form.NEW, False, {"not": {}}),
+    ],
+)
+def test_a_schema_is_said_in_openapi(form: Form, schema: Any, expected: Json) -> None:
+    assert converted(schema, form) == expected
+
+
+def test_what_must_be_there_depends_on_the_place() -> None:
+    schema = {
+        "type": "object",
+        "required": ["id"],
+        "properties": {
+            "id": {"type": "string"},
+            "size": {"type": "integer", "default": 1},
+            "note": {"type": ["string", "null"], "default": None},
+        },
+    }
+    required = {form: converted(schema, form).get("required") for form in Form}
+    assert required == {Form.NEW: ["id"], Form.STORED: ["id", "size", "note"], Form.PATCH: None, Form.FLUX: ["id", "size"]}
+
+
+def test_a_default_of_both_branches_of_a_condition_is_always_there() -> None:
+    branch = {"properties": {"group": {"default": ""}}}
+    schema = {"type": "object", "properties": {"group": {"type": "string"}}, "if": {}, "then": branch, "else": branch}
+    assert converted(schema, Form.STORED)["required"] == ["group"]
+
+
+def test_a_merge_patch_may_remove_what_is_not_required() -> None:
+    schema = {
+        "type": "object",
+        "required": ["name"],
+        "properties": {"name": {"type": "string"}, "labels": {"type": "object", "additionalProperties": {"type": "string"}}},
+    }
+    patch = converted(schema, Form.PATCH)
+    assert patch["properties"]["name"] == TEXT
+    assert patch["properties"]["labels"] == {
+        "type": "object",
+        "additionalProperties": {**TEXT, "nullable": True},
+        "nullable": True,
+    }
+
+
+def test_keys_of_maps_are_described() -> None:
+    schema = {"type": "object", "description": "Labels.", "propertyNames": {"format": "label-key"}}
+    assert converted(schema, Form.NEW)["description"].startswith("Labels. Each key must be a Kubernetes label key")
+
+
+def test_a_flux_input_follows_overrides_nesting_patches_and_nulls(tmp_path: Path) -> None:
+    document = openapi.document(extended(tmp_path), writable=False)
+    schema = document["components"]["schemas"]["database-input"]
+    assert schema["required"] == ["id", "size", "shared", "limits", "tier", "patches", "engine", "cluster", "digest"]
+    assert schema["properties"]["size"] == {
+        "anyOf": [{"type": "string", "enum": ["small", "large"]}, {"type": "integer", "minimum": 1}]
+    }
+    assert schema["properties"]["engine"]["required"] == ["engine_name"]
+    assert schema["properties"]["engine"]["properties"]["engine_version"] == {"type": "string"}
+    assert schema["properties"]["note"] == {"type": "string"}
+    assert schema["properties"]["limits"]["required"] == ["connections"]
+
+
+def test_every_format_of_ours_has_its_constraints() -> None:
+    assert CONSTRAINTS.keys() == formats.FORMATS.keys()
+
+
+_PIECES = st.sampled_from(
+    [
+        *"aZ9-._/% :",
+        "..",
+        "a" * 63,
+        "b" * 64,
+        "oci://",
+        "https://",
+        "fluxcd.io",
+        "x.toolkit.fluxcd.io",
+        "kubernetes.io/metadata.name",
+    ]
+)
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+@settings(max_examples=60, deadline=None, phases=[Phase.generate])  # shrinking long names takes minutes
+@given(data=st.data())
+def test_the_pattern_of_a_format_says_what_its_check_does(name: str, data: st.DataObject) -> None:
+    constraint = CONSTRAINTS[name]
+    pattern = constraint["pattern"].removesuffix("$") + r"\Z"
+    text = data.draw(st.from_regex(pattern) | st.lists(_PIECES, max_size=5).map("".join))
+    said = re.search(pattern, text) is not None and len(text) <= constraint.get("maxLength", len(text))
+    assert said == formats.FORMATS[name].check(text)

@@ -1,0 +1,179 @@
+"""After any sequence of writes, what is cached is what would be computed from scratch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flux_resourceset import changes, drafts, errors, kinds
+from flux_resourceset.fleet import Fleet
+from flux_resourceset.ledger import Ledger
+from flux_resourceset.store.memory import MemoryStore
+from unit import samples
+
+KNOWN = kinds.load(samples.KINDS_DIR)
+DNS = ("one.example.com", "two.example.com", "three.example.com")
+CLUSTERS = ("c1", "c2", "c3")
+IDS = ("a", "b", "c")
+FIELDS = {"platform_components": "platform_components", "namespaces": "namespaces", "workloads": "assigned_workloads"}
+
+Operation = tuple[Any, ...]
+catalog = st.sampled_from(sorted(FIELDS))
+cluster_ids = st.sampled_from(CLUSTERS)
+ids = st.sampled_from(IDS)
+lists = st.lists(ids, unique=True).map(lambda found: [{"id": id} for id in found])
+
+operations: st.SearchStrategy[Operation] = st.one_of(
+    st.tuples(st.just("define"), catalog, ids, st.sampled_from(["red", "blue"]), st.lists(ids, max_size=1)),
+    st.tuples(st.just("recolour"), catalog, ids, st.sampled_from(["red", "blue"])),
+    st.tuples(st.just("remove"), catalog, ids, st.booleans()),
+    st.tuples(st.just("cluster"), cluster_ids, st.sampled_from(DNS), catalog, lists),
+    st.tuples(st.just("list"), cluster_ids, catalog, lists),
+    st.tuples(st.just("rename"), cluster_ids, st.sampled_from(["north", "south"])),
+    st.tuples(st.just("retire"), cluster_ids),
+    st.tuples(st.just("hand over"), cluster_ids, cluster_ids, st.booleans()),
+    st.tuples(st.just("assign"), cluster_ids, catalog, ids, st.booleans()),
+    st.tuples(st.just("unassign"), cluster_ids, catalog, ids),
+    st.tuples(st.just("patch"), cluster_ids, ids, st.integers(0, 2)),
+)
+
+
+def definition(kind: str, id: str, colour: str, needs: list[str]) -> dict[str, Any]:
+    if kind == "platform_components":
+        return samples.component(id, oci_tag=colour, depends_on=needs)
+    return {"id": id, "image": colour} if kind == "workloads" else {"id": id, "labels": {"colour": colour}}
+
+
+def heir(id: str, dns: str) -> dict[str, Any]:
+    return samples.cluster(id, cluster_dns=dns, namespaces=[{"id": "a"}])
+
+
+def recolouring(kind: str, colour: str) -> dict[str, Any]:
+    patches: dict[str, dict[str, Any]] = {
+        "platform_components": {"oci_tag": colour},
+        "workloads": {"image": colour},
+        "namespaces": {"labels": {"x": colour}},
+    }
+    return patches[kind]
+
+
+def perform(draft: drafts.Draft, operation: Operation) -> None:
+    of = KNOWN.by_name
+    match operation:
+        case "define", kind, id, colour, needs:
+            draft.create(of[kind], definition(kind, id, colour, needs))
+        case "recolour", kind, id, colour:
+            draft.merge(of[kind], id, recolouring(kind, colour))
+        case "remove", kind, id, force:
+            draft.delete(of[kind], id, force)
+        case "cluster", id, dns, kind, references:
+            draft.create(KNOWN.clusters, samples.cluster(id, cluster_dns=dns, **{FIELDS[kind]: references}))
+        case "list", id, kind, references:
+            draft.merge(KNOWN.clusters, id, {FIELDS[kind]: references})
+        case "rename", id, name:
+            draft.merge(KNOWN.clusters, id, {"cluster_name": name})
+        case "retire", id:
+            draft.delete(KNOWN.clusters, id)
+        case "hand over", giver, taker, create_first:
+            dns = draft.require("clusters", giver)["cluster_dns"]
+            if create_first and giver != taker:
+                draft.create(KNOWN.clusters, heir(taker, dns))
+            draft.delete(KNOWN.clusters, giver)
+            if not create_first or giver == taker:
+                draft.create(KNOWN.clusters, heir(taker, dns))
+        case "assign", cluster, kind, id, enabled:
+            draft.assign(cluster, of[kind], id, {"enabled": enabled} if "enabled" in of[kind].reference else {})
+        case "unassign", cluster, kind, id:
+            draft.unassign(cluster, of[kind], id)
+        case "patch", cluster, id, value:
+            draft.merge_patches(cluster, id, {"k": value or None})
+        case _:
+            raise AssertionError(operation)
+
+
+def begun(store: MemoryStore | None = None) -> Ledger:
+    """A fleet in which most operations find what they are about."""
+    ledger = samples.ledger_of(KNOWN, store)
+    for kind, field in FIELDS.items():
+        samples.create(ledger, kind, *(definition(kind, id, "green", []) for id in IDS[:2]))
+        references = {field: [{"id": "a"}, {"id": "b"}]}
+        samples.create(ledger, "clusters", samples.cluster(f"{kind[0]}-user", **references))
+    every = {field: [{"id": "b"}] for field in ("platform_components", "namespaces")}
+    samples.create(ledger, "clusters", samples.cluster("c1", cluster_dns=DNS[0], **every))
+    return ledger
+
+
+def attempted(ledger: Ledger, transaction: list[Operation]) -> None:
+    """The transaction without the operations that would be refused, or nothing."""
+
+    def work(draft: drafts.Draft) -> None:
+        for operation in transaction:
+            try:
+                perform(draft, operation)
+            except errors.Refusal:
+                continue
+
+    try:
+        samples.write(ledger, work)
+    except errors.Refusal:
+        pass  # refused as a whole: then nothing may have changed, which is looked at as well
+
+
+def answers(fleet: Fleet) -> dict[tuple[str, str, bool], bytes | type[errors.Refusal]]:
+    """What everybody would be told, by name and view, plain and packed."""
+    found: dict[tuple[str, str, bool], bytes | type[errors.Refusal]] = {}
+    for dns in (*DNS, "p-user.example.com", "n-user.example.com", "w-user.example.com"):
+        for endpoint in KNOWN.by_endpoint:
+            for packed in (False, True):
+                try:
+                    found[dns, endpoint, packed] = fleet.answer(f"{dns}/{endpoint}".encode(), packed)
+                except errors.Refusal as refusal:
+                    found[dns, endpoint, packed] = type(refusal)
+    return found
+
+
+def indexes(fleet: Fleet) -> Any:
+    users = {key: found for key, found in fleet.users.items() if found}
+    return fleet.revision, fleet.documents, fleet.cluster_ids, fleet.tombstones, users, sorted(fleet.dangling())
+
+
+@given(st.lists(st.lists(operations, min_size=1, max_size=4), min_size=1, max_size=12))
+def test_what_is_cached_is_what_would_be_computed(transactions: list[list[Operation]]) -> None:
+    store = MemoryStore()
+    writer, follower = begun(store), samples.ledger_of(KNOWN, store)
+    for transaction in transactions:
+        attempted(writer, transaction)
+        follower.refresh()
+        scratch = Fleet(KNOWN)
+        scratch.load(store.snapshot())
+        wanted = answers(scratch)
+        for ledger in (writer, follower):
+            assert answers(ledger.fleet) == wanted
+            assert indexes(ledger.fleet) == indexes(scratch)
+
+
+@given(st.lists(st.lists(operations, min_size=1, max_size=4), min_size=1, max_size=12))
+def test_the_log_adds_up_to_the_fleet(transactions: list[list[Operation]]) -> None:
+    ledger = begun()
+    for transaction in transactions:
+        attempted(ledger, transaction)
+    documents, tombstones = changes.replayed(ledger.history())
+    assert {kind: found for kind, found in ledger.fleet.documents.items() if found} == {
+        kind: found for kind, found in documents.items() if found
+    }
+    assert {tombstone.dns: tombstone for tombstone in tombstones} == ledger.fleet.tombstones
+
+
+@given(st.lists(st.lists(operations, min_size=1, max_size=4), min_size=1, max_size=12))
+def test_no_name_both_lives_and_is_buried(transactions: list[list[Operation]]) -> None:
+    ledger = begun()
+    ever = set(ledger.fleet.cluster_ids)
+    for transaction in transactions:
+        attempted(ledger, transaction)
+        fleet = ledger.fleet
+        ever |= set(fleet.cluster_ids)
+        assert set(fleet.cluster_ids) & set(fleet.tombstones) == set()
+        assert set(fleet.cluster_ids) | set(fleet.tombstones) == ever
+        assert {stored.body["cluster_dns"]: id for id, stored in fleet.documents["clusters"].items()} == fleet.cluster_ids

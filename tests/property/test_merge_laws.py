@@ -1,0 +1,158 @@
+"""The laws of the merge, for any cluster and any definitions."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flux_resourceset import documents, fleet, kinds, merge
+from flux_resourceset.kinds import Kind
+from unit import samples
+
+KNOWN = kinds.load(samples.KINDS_DIR)
+IDS = ("a", "b", "c", "d")
+texts = st.sampled_from(["x", "null", 'say "null"', "ü"])
+
+
+def nullable(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.none() | values
+
+
+def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Each field or not."""
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+EXTRA = nullable(some(hint=nullable(texts), words=st.lists(nullable(texts), max_size=3)))
+REFERENCES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
+    "workloads": some(enabled=st.booleans(), image=nullable(texts), cpu=nullable(st.integers(0, 9)), note=nullable(texts)),
+    "platform_components": some(enabled=st.booleans(), oci_tag=nullable(texts), component_path=nullable(texts)),
+    "namespaces": some(),
+}
+DEFINITIONS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
+    "workloads": st.builds(
+        lambda image, rest: {"image": image, **rest},
+        texts,
+        some(cpu=st.integers(0, 9), memory=nullable(st.integers(0, 9)), extra=EXTRA),
+    ),
+    "platform_components": st.builds(
+        lambda tag, rest: {"component_path": "p", "oci_url": "oci://x", "oci_tag": tag, **rest},
+        texts,
+        some(depends_on=st.lists(st.sampled_from(IDS), unique=True), component_version=texts),
+    ),
+    "namespaces": some(annotations=st.dictionaries(st.sampled_from(IDS), texts)),
+}
+
+
+@st.composite
+def cases(draw: st.DrawFn, name: str) -> tuple[Kind, dict[str, Any], dict[str, Any]]:
+    """A kind, a completed cluster and completed definitions; some references have none."""
+    kind = KNOWN.by_name[name]
+    ids = draw(st.lists(st.sampled_from(IDS), unique=True))
+    fields: dict[str, Any] = {kind.cluster_field or "": [{"id": id, **draw(REFERENCES[name])} for id in ids]}
+    if kind.patches:
+        fields["patches"] = {id: {"k": draw(st.integers(0, 3))} for id in draw(st.lists(st.sampled_from(IDS), unique=True))}
+    fields |= {"cluster_name": draw(texts), "environment": draw(st.sampled_from(KNOWN.environments))}
+    cluster = documents.completed(KNOWN.clusters, samples.cluster("c1", **fields))
+    existing = draw(st.lists(st.sampled_from(IDS), unique=True))
+    definitions = {id: documents.completed(kind, {"id": id, **draw(DEFINITIONS[name])}) for id in existing}
+    return kind, cluster, definitions
+
+
+every_kind = st.sampled_from(sorted(REFERENCES)).flatmap(cases)
+
+
+def nulls(value: Any) -> int:
+    if isinstance(value, dict):
+        return sum(map(nulls, value.values()))
+    if isinstance(value, list):
+        return sum(map(nulls, value))
+    return value is None
+
+
+@given(every_kind)
+def test_one_input_per_reference_that_resolves_in_the_clusters_order(case: Any) -> None:
+    kind, cluster, definitions = case
+    wanted = [reference["id"] for reference in cluster[kind.cluster_field] if reference["id"] in definitions]
+    assert [item["id"] for item in merge.inputs(kind, cluster, definitions)] == wanted
+
+
+@given(every_kind)
+def test_overrides_win_exactly_when_they_are_not_null(case: Any) -> None:
+    kind, cluster, definitions = case
+    references = {reference["id"]: reference for reference in cluster[kind.cluster_field]}
+    for item in merge.inputs(kind, cluster, definitions):
+        flat = {**item, **{name: value for group in kind.nest for name, value in item[group].items()}}
+        for name in kind.overrides:
+            given_value = references[item["id"]].get(name)
+            wanted = definitions[item["id"]].get(name) if given_value is None else given_value
+            assert flat.get(name) == wanted
+
+
+@given(every_kind)
+def test_other_fields_are_passed_through_and_nested_ones_are_moved(case: Any) -> None:
+    kind, cluster, definitions = case
+    references = {reference["id"]: reference for reference in cluster[kind.cluster_field]}
+    nested = {name: group for group, names in kind.nest.items() for name in names}
+    for item in merge.inputs(kind, cluster, definitions):
+        both = {**definitions[item["id"]], **{n: v for n, v in references[item["id"]].items() if n not in kind.overrides}}
+        for name, value in both.items():
+            if name not in kind.overrides and value is not None:
+                assert (item[nested[name]] if name in nested else item)[name] == value
+        assert all(isinstance(item[group], dict) and set(item[group]) <= {*names} for group, names in kind.nest.items())
+        assert not set(nested) & set(item)
+
+
+@given(every_kind)
+def test_patches_are_those_of_the_cluster_or_empty(case: Any) -> None:
+    kind, cluster, definitions = case
+    for item in merge.inputs(kind, cluster, definitions):
+        if kind.patches:
+            assert item["patches"] == cluster["patches"].get(item["id"], {})
+        else:
+            assert "patches" not in item
+
+
+@given(every_kind)
+def test_every_input_says_whose_it_is(case: Any) -> None:
+    kind, cluster, definitions = case
+    block = {"name": cluster["cluster_name"], "dns": cluster["cluster_dns"], "environment": cluster["environment"]}
+    assert all(item["cluster"] == block for item in merge.inputs(kind, cluster, definitions))
+
+
+@given(every_kind)
+def test_no_null_is_ever_sent_and_nothing_else_is_lost(case: Any) -> None:
+    kind, cluster, definitions = case
+    merged = merge.inputs(kind, cluster, definitions)
+    sent = msgspec.json.decode(fleet.encoded(merged))["inputs"]
+    assert nulls(sent) == 0
+    assert sent == merge.without_nulls(merged)
+    if nulls(merged) == 0:
+        assert sent == merged
+
+
+@given(every_kind)
+def test_the_merge_changes_nothing_and_says_the_same_twice(case: Any) -> None:
+    kind, cluster, definitions = case
+    kept = copy.deepcopy((cluster, definitions))
+    first = fleet.encoded(merge.inputs(kind, cluster, definitions))
+    assert (cluster, definitions) == kept
+    assert fleet.encoded(merge.inputs(kind, cluster, definitions)) == first
+
+
+@pytest.mark.parametrize("name", ["workloads", "namespaces"])
+@given(data=st.data())
+def test_a_reference_is_merged_without_regard_to_the_others(name: str, data: st.DataObject) -> None:
+    kind, cluster, definitions = data.draw(cases(name))
+    whole = merge.inputs(kind, cluster, definitions)
+    alone = [
+        item
+        for reference in cluster[kind.cluster_field or ""]
+        for item in merge.inputs(kind, {**cluster, kind.cluster_field or "": [reference]}, definitions)
+    ]
+    assert whole == alone

@@ -1,0 +1,155 @@
+"""Any sequence of what can be done to a store: memory is the model, SQLite must do the same."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from flux_resourceset.changes import Change, Entry, Query, Retired, Snapshot, Tombstone
+from flux_resourceset.store import Memo, Store
+from flux_resourceset.store.memory import MemoryStore
+from flux_resourceset.store.sqlite import SqliteStore
+
+kinds = st.sampled_from(["clusters", "n"])
+ids = st.sampled_from(["a", "b"])
+names = st.sampled_from(["x.example.com", "y.example.com"])
+actors = st.sampled_from(["jane", "joe"])
+days = st.integers(1, 9)
+fields = st.dictionaries(st.sampled_from("pq"), st.integers(-1, 1) | st.text("ü'\"", max_size=2) | st.none(), max_size=2)
+
+
+def time(day: int) -> str:
+    return f"2026-01-{day:02}T00:00:00.000000Z"
+
+
+class Stores(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp())
+        self.path = self.directory / "fleet.db"
+        self.model: Store = MemoryStore()
+        self.system: Store = SqliteStore(self.path)
+        self.reader: Store = SqliteStore(self.path, read_only=True)
+        self.kept: list[tuple[Snapshot, list[Entry]]] = []
+        self.seen = self.versions()
+
+    def teardown(self) -> None:
+        self.system.close()
+        self.reader.close()
+        shutil.rmtree(self.directory)
+
+    def versions(self) -> tuple[object, ...]:
+        return self.model.version(), self.system.version(), self.reader.version()
+
+    def changed(self) -> None:
+        """Everybody must have noticed what was committed."""
+        now = self.versions()
+        assert all(before != after for before, after in zip(self.seen, now, strict=True))
+        self.seen = now
+
+    def change(self, kind: str, id: str, dns: str, more: dict[str, Any], remove: bool) -> Change | None:
+        stored = self.model.snapshot().documents.get(kind, {}).get(id)
+        after = None if remove else {"id": id, "cluster_dns": dns, **more}
+        if stored is None:
+            return None if after is None else Change(kind, id, "create", None, after)
+        return Change(kind, id, "delete" if after is None else "update", stored.body, after)
+
+    @rule(
+        wanted=st.lists(st.tuples(kinds, ids, names, fields, st.booleans()), max_size=3, unique_by=lambda item: item[:2]),
+        actor=actors,
+        day=days,
+        forced=st.booleans(),
+        memo=st.none() | st.tuples(ids, days),
+        retired=st.none() | names,
+    )
+    def commit(self, wanted: Any, actor: str, day: int, forced: bool, memo: Any, retired: str | None) -> None:
+        made = tuple(change for change in (self.change(*item) for item in wanted) if change)
+        came = (Retired(retired, "far"),) if retired else ()
+        revision = self.model.snapshot().revision + 1
+        entry = Entry(revision, time(day), actor, None, "r", None, forced, made, came) if made else None
+        kept = Memo(memo[0], time(memo[1]), "digest", b"\x00\xff") if memo else None
+        for store in (self.model, self.system):
+            store.begin().commit(entry, kept, time(memo[1] - 1) if memo else "")
+        if entry:
+            self.changed()
+        self.seen = self.versions()
+
+    @rule()
+    def roll_back(self) -> None:
+        for store in (self.model, self.system):
+            store.begin().rollback()
+        assert self.versions() == self.seen
+
+    @rule()
+    def remember(self) -> None:
+        self.kept.append((self.model.snapshot(), self.model.entries(0)))
+
+    @rule(number=st.integers(0, 5), data=st.data())
+    def restore(self, number: int, data: st.DataObject) -> None:
+        if self.kept:
+            snapshot, history = data.draw(st.sampled_from(self.kept))
+            again = Snapshot(f"epoch {number} {len(self.kept)}", snapshot.revision, snapshot.documents, snapshot.tombstones)
+            for store in (self.model, self.system):
+                store.begin().restore(again, history)
+            self.seen = self.versions()
+            assert self.model.epoch() == self.system.epoch() == self.reader.epoch()
+
+    @rule()
+    def open_again(self) -> None:
+        self.system.close()
+        self.reader.close()
+        self.system = SqliteStore(self.path, create=False)
+        self.reader = SqliteStore(self.path, read_only=True)
+        self.seen = self.versions()
+
+    @rule(
+        query=st.builds(
+            Query,
+            kind=st.none() | kinds,
+            id=st.none() | ids,
+            actor=st.none() | actors,
+            since=st.none() | days.map(time),
+            until=st.none() | days.map(time),
+            before=st.none() | st.integers(1, 9),
+            limit=st.integers(1, 4),
+        )
+    )
+    def find(self, query: Query) -> None:
+        assert self.system.find(query) == self.model.find(query) == self.reader.find(query)
+
+    @rule(key=ids)
+    def recall(self, key: str) -> None:
+        found = []
+        for store in (self.model, self.system):
+            transaction = store.begin()
+            found.append(transaction.recall(key))
+            transaction.rollback()
+        assert found[0] == found[1]
+
+    @invariant()
+    def all_hold_the_same(self) -> None:
+        wanted = self.model.snapshot()
+        for store in (self.system, self.reader):
+            found = store.snapshot()
+            assert (found.revision, found.documents) == (wanted.revision, wanted.documents)
+            assert buried(found) == buried(wanted)
+            assert store.entries(0) == self.model.entries(0)
+
+    @invariant()
+    def revisions_have_no_gaps(self) -> None:
+        found = self.model.snapshot().revision
+        assert [entry.revision for entry in self.system.entries(0)] == list(range(1, found + 1))
+
+
+def buried(snapshot: Snapshot) -> set[Tombstone]:
+    return set(snapshot.tombstones)
+
+
+TestStores = Stores.TestCase
+TestStores.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)

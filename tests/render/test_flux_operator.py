@@ -1,0 +1,139 @@
+"""The built-in engine against Flux Operator's own: the same objects from the same templates and inputs.
+
+Skipped where its CLI is not built; with REQUIRE_FLUX_OPERATOR set, a missing CLI is a failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import live
+from flux_resourceset import kinds, render
+from flux_resourceset.render import bundle, dialect, slugs
+from render import oracle, samples
+from render.generated import Maker
+
+EXAMPLES = live.ROOT / "examples" / "kinds"
+KINDS = kinds.load(EXAMPLES)
+INPUTS = 500
+
+
+def _templates() -> Iterator[tuple[kinds.Kind, str]]:
+    for kind in KINDS.referenced:
+        text = kind.resourceset or bundle.resourceset(kind.endpoint)
+        if text is not None:
+            yield kind, text
+
+
+@pytest.mark.parametrize(("kind", "text"), [pytest.param(*each, id=each[0].endpoint) for each in _templates()])
+def test_every_shipped_template_makes_the_same_objects_of_generated_inputs(kind: kinds.Kind, text: str, tmp_path: Path) -> None:
+    ((_, template),) = dialect.documents(text)
+    inputs = Maker(seed=5).inputs(KINDS, kind, INPUTS)
+    expected = oracle.build(tmp_path, template, inputs)
+    assert len(expected) >= INPUTS / 2
+    _assert_same(render.resourceset(template, inputs), expected)
+
+
+def test_every_view_ships_a_template() -> None:
+    assert {kind.endpoint for kind, _ in _templates()} == set(KINDS.by_endpoint)
+
+
+def _assert_same(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> None:
+    """Object by object, so that a difference is told with its object; true is not 1 here, though it is in Python."""
+    for own, other in zip(ours, theirs, strict=False):
+        assert dialect.dumped(own) == dialect.dumped(other)
+    assert len(ours) == len(theirs)
+
+
+def test_samples_have_the_values_that_flux_operator_gives_them(tmp_path: Path) -> None:
+    values = [f'  e{number}: << printf "%v" ({text}) | quote >>' for number, (text, _) in enumerate(samples.EXPRESSIONS)]
+    source = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\ndata:\n" + "\n".join(values)
+    (found,) = oracle.build(tmp_path, oracle.resourceset(source), [samples.INPUT])
+    assert [found["data"][f"e{number}"] for number in range(len(values))] == [expected for _, expected in samples.EXPRESSIONS]
+
+
+def test_actions_leave_what_flux_operator_leaves(tmp_path: Path) -> None:
+    values = [f"  e{number}: |\n    .{text}." for number, (text, _) in enumerate(samples.ACTIONS)]
+    source = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\ndata:\n" + "\n".join(values)
+    (found,) = oracle.build(tmp_path, oracle.resourceset(source), [samples.INPUT])
+    assert [found["data"][f"e{number}"].rstrip("\n") for number in range(len(values))] == [
+        f".{text}." for _, text in samples.ACTIONS
+    ]
+
+
+@pytest.mark.parametrize("broken", samples.BROKEN)
+def test_what_we_refuse_flux_operator_refuses(broken: str, tmp_path: Path) -> None:
+    source = f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\ndata:\n  x: |\n    {broken}\n"
+    with pytest.raises(AssertionError):
+        oracle.build(tmp_path, oracle.resourceset(source), [samples.INPUT])
+
+
+SCALARS = (
+    ["y", "n", "yes", "No", "ON", "off", "true", "False", "null", "~", "1", "-1", "+1", "007", "08", "0o17", "0x1F", "0b11", "1_000", "1e3", "1E3", "1.10", ".5", "1.", "-.5", "1:30", "1:30:45", "2024-01-01", "2024-01-01T00:00:00Z", "12345678901234567890", "0.1", "1e400x", "-", "--", "a:b", "a#b", "!", "="]  # one word each
+)
+
+
+def test_plain_scalars_mean_what_they_mean_to_flux_operator(tmp_path: Path) -> None:
+    words = [word for word in SCALARS if word not in ("-", "!")]
+    source = "apiVersion: v1\nkind: Sample\nmetadata:\n  name: x\nvalues:\n" + "\n".join(f"- {word}" for word in words)
+    source += "\nkeys:\n" + "\n".join(f"  {word}: x" for word in ("y", "off", "1", "1.5", "'quoted'", '"1"x', "a-b"))
+    template = oracle.resourceset(source.replace('"1"x', '"two"'))
+    _assert_same(render.resourceset(template, [{"id": "a"}]), oracle.build(tmp_path, template, [{"id": "a"}]))
+
+
+def test_tables_of_letters_agree_with_flux_operator(tmp_path: Path) -> None:
+    letters: list[str] = []
+    for code in range(0xA0, 0x2100):
+        try:
+            slugs.slugify(f"a{chr(code)}b")
+        except render.TemplateError:
+            continue
+        letters.append(chr(code))
+    assert len(letters) > 500
+    template = oracle.resourceset(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\nslugs:\n<< range inputs.letters >>- << printf `a%sb` . | slugify | quote >>\n<< end >>"
+    )
+    inputs = [{"id": "a", "letters": letters}]
+    _assert_same(render.resourceset(template, inputs), oracle.build(tmp_path, template, inputs))
+
+
+def test_resources_duplicates_and_common_metadata_come_out_alike(tmp_path: Path) -> None:
+    config_map = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "<< inputs.id >>", "labels": {"own": "<< inputs.colour >>"}},
+        "data": {"text": "<< inputs.text | quote >>", "number": "<< inputs.number >>", "lines": "one\ntwo << inputs.id >>\n"},
+    }
+    text = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: << inputs.id >>}
+data: {shadowed: "true"}
+---
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Secret, metadata: {name: same}, stringData: {from: << inputs.id | quote >>}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: excluded-<< inputs.id >>, annotations: {fluxcd.controlplane.io/reconcile: disabled}}
+---
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+metadata: {name: not-for-a-cluster}
+"""
+    common = {"labels": {"own": "overridden", "team": "platform"}, "annotations": {"note": "a # b"}}
+    template = oracle.resourceset(text, resources=[config_map], commonMetadata=common)
+    inputs = [
+        {"id": "one", "colour": "red", "text": 'a: "b"', "number": 3},
+        {"id": "two", "colour": "blue", "text": "x", "number": 1.5},
+        {"id": "one", "colour": "green", "text": "second", "number": 0},
+    ]
+    expected = oracle.build(tmp_path, template, inputs)
+    assert len(expected) == 3
+    _assert_same(render.resourceset(template, inputs), expected)

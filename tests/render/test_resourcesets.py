@@ -1,0 +1,117 @@
+"""What becomes of a ResourceSet and its inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import live
+from flux_resourceset import render
+from flux_resourceset.render import bundle, dialect
+from render import oracle
+
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: << inputs.id | quote >>\n"
+
+
+def names(objects: list[render.Manifest]) -> list[str]:
+    return [manifest["metadata"]["name"] for manifest in objects]
+
+
+def test_each_input_is_rendered_in_its_order() -> None:
+    objects = render.resourceset(oracle.resourceset(CONFIG_MAP), [{"id": "b"}, {"id": "a"}])
+    assert names(objects) == ["b", "a"]
+
+
+def test_objects_carry_the_labels_of_their_resourceset() -> None:
+    (manifest,) = render.resourceset(oracle.resourceset(CONFIG_MAP), [{"id": "a"}])
+    assert manifest["metadata"]["labels"] == {
+        "resourceset.fluxcd.controlplane.io/name": "sample",
+        "resourceset.fluxcd.controlplane.io/namespace": "flux-system",
+    }
+
+
+def test_no_inputs_make_no_objects() -> None:
+    assert render.resourceset(oracle.resourceset(CONFIG_MAP), []) == []
+
+
+def test_a_resourceset_without_provider_is_rendered_once() -> None:
+    template = oracle.resourceset("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: only}")
+    del template["spec"]["inputsFrom"]
+    assert names(render.resourceset(template, [])) == ["only"]
+
+
+def test_of_two_equal_objects_the_first_wins() -> None:
+    text = CONFIG_MAP.replace("inputs.id", "inputs.name") + "data: {from: << inputs.id | quote >>}\n"
+    objects = render.resourceset(oracle.resourceset(text), [{"id": "1", "name": "x"}, {"id": "2", "name": "x"}])
+    assert [manifest["data"]["from"] for manifest in objects] == ["1"]
+
+
+def test_objects_of_another_version_are_the_same_and_of_another_group_are_not() -> None:
+    text = "\n---\n".join(f"apiVersion: {version}\nkind: A\nmetadata: {{name: x}}" for version in ("g/v1", "g/v2", "h/v1"))
+    objects = render.resourceset(oracle.resourceset(text), [{"id": "a"}])
+    assert [manifest["apiVersion"] for manifest in objects] == ["g/v1", "h/v1"]
+
+
+def test_every_step_is_rendered() -> None:
+    template = oracle.resourceset("")
+    template["spec"]["steps"] = [
+        {"name": name, "resourcesTemplate": CONFIG_MAP.replace("<< ", f"<< printf `{name}-%s` ")} for name in "ab"
+    ]
+    assert names(render.resourceset(template, [{"id": "x"}])) == ["a-x", "b-x"]
+
+
+def test_inputs_know_their_provider() -> None:
+    text = CONFIG_MAP + "data: {provider: << inputs.provider.name | quote >>, kind: << inputs.provider.kind >>}\n"
+    (manifest,) = render.resourceset(oracle.resourceset(text), [{"id": "a"}])
+    assert manifest["data"] == {"provider": "sample", "kind": "ResourceSetInputProvider"}
+
+
+def test_an_error_names_the_input_and_the_line() -> None:
+    text = CONFIG_MAP + "data:\n  x: << inputs.nope >>\n"
+    with pytest.raises(render.TemplateError, match=r"input 'second', line 6: map has no entry for key 'nope'"):
+        render.resourceset(oracle.resourceset(text), [{"id": "first", "nope": 1}, {"id": "second"}])
+
+
+def test_text_that_is_not_yaml_names_the_input_and_the_rendered_line() -> None:
+    text = CONFIG_MAP + "data:\n  x: << inputs.text >>\n"
+    with pytest.raises(render.TemplateError, match=r"input 'a': not YAML: .*\(line 6 of what was rendered\)"):
+        render.resourceset(oracle.resourceset(text), [{"id": "a", "text": "b: c: d"}])
+
+
+@pytest.mark.parametrize(("text", "reason"), [("- a list", "not a map"), ("metadata: {name: x}", "no kind")])
+def test_a_document_that_is_no_object_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(render.TemplateError, match=reason):
+        render.resourceset(oracle.resourceset(text), [{"id": "a"}])
+
+
+@pytest.mark.parametrize(
+    "text", ["a\n---\nkind: Injected", "x: y", '"', "{{", "<< inputs.id >>", "true", "1e3", "#", "\u2028", "é😀"]
+)
+def test_quoted_text_arrives_as_it_is(text: str) -> None:
+    source = CONFIG_MAP + "data:\n  quoted: << inputs.text | quote >>\n  json: << inputs.text | toJson >>\n"
+    (manifest,) = render.resourceset(oracle.resourceset(source), [{"id": "a", "text": text}])
+    assert manifest["data"] == {"quoted": text, "json": text}
+
+
+def test_what_is_written_is_read_back_the_same() -> None:
+    value = {
+        "a": "yes",
+        "b": ["1", 1, 1.5, True, None, ""],
+        "c": {"d": "one\ntwo\n", "e": "2024-01-01", "f: g": "h # i"},
+        "y": "~",
+    }
+    for text in (dialect.dumped(value), dialect.presented([value])):
+        assert [document for _, document in dialect.documents(text)] == [value]
+
+
+def test_the_package_carries_the_files_of_deploy_cluster() -> None:
+    assert bundle.chosen(live.ROOT / "deploy" / "cluster") == dict(bundle.files()), "make generate brings them in"
+
+
+def test_copying_the_bundle_removes_what_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "views" / "old").mkdir(parents=True)
+    (tmp_path / "views" / "old" / "provider.yaml").write_text("stale")
+    bundle.copy(live.ROOT / "deploy" / "cluster", tmp_path)
+    found = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.yaml")}
+    assert found == set(bundle.files())

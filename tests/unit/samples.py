@@ -1,0 +1,109 @@
+"""Documents, kinds and ledgers that the tests of the core begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from flux_resourceset import changes, drafts, errors, kinds
+from flux_resourceset.changes import Document, Entry, Origin, Stored
+from flux_resourceset.fleet import Fleet
+from flux_resourceset.kinds import Kinds
+from flux_resourceset.ledger import Ledger
+from flux_resourceset.store import Store
+from flux_resourceset.store.memory import MemoryStore
+
+HERE = Path(__file__).parent
+KINDS_DIR = HERE / "kinds"
+ORIGIN = Origin(actor="tester")
+
+R = TypeVar("R", bound=errors.Refusal)
+
+# A kind file as plain as one can be; tests add what they are about.
+PLAIN = """\
+kind: widgets
+apiVersion: v1
+schema:
+  type: array
+  key: {name: id, schema: {type: string}}
+  items:
+    type: object
+    required: [id]
+    properties:
+      id: {type: string}
+"""
+
+
+def cluster(id: str = "c1", **fields: Any) -> Document:
+    return {"id": id, "cluster_name": id, "cluster_dns": f"{id}.example.com", "environment": "dev", **fields}
+
+
+def component(id: str, **fields: Any) -> Document:
+    return {"id": id, "component_path": id, "oci_url": "oci://registry.example.com/charts", "oci_tag": "1.0.0", **fields}
+
+
+def namespace(id: str, **fields: Any) -> Document:
+    return {"id": id, **fields}
+
+
+def rolebinding(id: str, **fields: Any) -> Document:
+    return {"id": id, "role": "view", "subjects": [{"kind": "Group", "name": "developers"}], **fields}
+
+
+def kinds_from(directory: Path, *files: str) -> Kinds:
+    """The built-in kinds and those of the given texts."""
+    for position, text in enumerate(files):
+        (directory / f"kind_{position}.yaml").write_text(text)
+    return kinds.load(directory)
+
+
+def ledger_of(known: Kinds, store: Store | None = None) -> Ledger:
+    opened = store or MemoryStore()
+    ledger = Ledger(known, lambda: opened)
+    ledger.refresh()
+    return ledger
+
+
+def write(ledger: Ledger, work: Callable[[drafts.Draft], Any]) -> Entry | None:
+    return ledger.write_now(work, ORIGIN)[1]
+
+
+def create(ledger: Ledger, kind: str, *documents: Document) -> Entry | None:
+    """All documents in one transaction."""
+
+    def work(draft: drafts.Draft) -> None:
+        for document in documents:
+            draft.create(ledger.kinds.by_name[kind], document)
+
+    return write(ledger, work)
+
+
+def refused(kind: type[R], ledger: Ledger, work: Callable[[drafts.Draft], Any]) -> R:
+    """The refusal of a write, of exactly this class; nothing was written."""
+    before = ledger.fleet.revision
+    with pytest.raises(errors.Refusal) as caught:
+        write(ledger, work)
+    assert type(caught.value) is kind, caught.value
+    assert ledger.fleet.revision == before
+    return caught.value
+
+
+def pointers(refusal: errors.Refusal) -> list[str]:
+    return sorted(violation.pointer for violation in refusal.violations)
+
+
+def stored(ledger: Ledger, kind: str, id: str) -> Document:
+    found = ledger.fleet.get(kind, id)
+    assert found is not None
+    return found.body
+
+
+def fleet_of(known: Kinds, **documents: list[Document]) -> Fleet:
+    """A fleet that was loaded, not written: nothing is checked."""
+    by_kind = {kind: {doc["id"]: Stored(doc, 1) for doc in found} for kind, found in documents.items()}
+    fleet = Fleet(known)
+    fleet.load(changes.Snapshot("epoch", 1, by_kind, ()))
+    return fleet

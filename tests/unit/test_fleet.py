@@ -1,0 +1,194 @@
+"""The read model: what Flux is answered, when it is empty, when it is 404, and when it is doubt."""
+
+from __future__ import annotations
+
+import gzip
+from typing import Any
+
+import msgspec
+import pytest
+
+from flux_resourceset import changes, errors, fleet, kinds
+from flux_resourceset.changes import Change, Entry, Snapshot, Stored
+from flux_resourceset.ledger import Ledger
+from unit import samples
+from unit.samples import cluster, create, namespace, write
+
+KNOWN = kinds.load()
+EMPTY = b'{"inputs":[]}'
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    made = samples.ledger_of(KNOWN)
+    create(made, "namespaces", namespace("a"), namespace("b"), namespace("c"))
+    create(made, "clusters", cluster("c1", namespaces=[{"id": "c"}, {"id": "a"}]), cluster("c2"))
+    return made
+
+
+def inputs(ledger: Ledger, key: bytes) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = msgspec.json.decode(ledger.fleet.answer(key))["inputs"]
+    return found
+
+
+def test_the_order_is_the_clusters_own(ledger: Ledger) -> None:
+    assert [item["id"] for item in inputs(ledger, b"c1.example.com/namespaces")] == ["c", "a"]
+
+
+def test_a_cluster_without_references_is_answered_with_an_empty_list(ledger: Ledger) -> None:
+    for endpoint in (b"namespaces", b"rolebindings", b"platform-components"):
+        assert ledger.fleet.answer(b"c2.example.com/" + endpoint) == EMPTY
+
+
+@pytest.mark.parametrize("key", [b"never.example.com/namespaces", b"c1/namespaces", b"C1.example.com/namespaces", b"/namespaces"])
+def test_a_name_that_never_existed_is_not_found(ledger: Ledger, key: bytes) -> None:
+    with pytest.raises(errors.NotFound):
+        ledger.fleet.answer(key)
+
+
+def test_a_view_that_does_not_exist_is_not_found(ledger: Ledger) -> None:
+    with pytest.raises(errors.NotFound, match="no view 'clusters'"):
+        ledger.fleet.answer(b"c1.example.com/clusters")
+
+
+def test_a_decommissioned_cluster_is_answered_with_an_empty_list(ledger: Ledger) -> None:
+    write(ledger, lambda draft: draft.delete(KNOWN.clusters, "c1"))
+    assert ledger.fleet.answer(b"c1.example.com/namespaces") == EMPTY
+    assert ledger.fleet.get("clusters", "c1") is None
+
+
+def test_a_revived_cluster_is_answered_again(ledger: Ledger) -> None:
+    write(ledger, lambda draft: draft.delete(KNOWN.clusters, "c1"))
+    ledger.fleet.answer(b"c1.example.com/namespaces")
+    create(ledger, "clusters", cluster("c1", namespaces=[{"id": "b"}]))
+    assert [item["id"] for item in inputs(ledger, b"c1.example.com/namespaces")] == ["b"]
+    assert ledger.fleet.tombstones == {}
+
+
+def test_a_revived_id_with_a_new_name_leaves_the_old_name_empty(ledger: Ledger) -> None:
+    write(ledger, lambda draft: draft.delete(KNOWN.clusters, "c1"))
+    create(ledger, "clusters", cluster("c1", cluster_dns="new.example.com", namespaces=[{"id": "b"}]))
+    assert ledger.fleet.answer(b"c1.example.com/namespaces") == EMPTY
+    assert [item["id"] for item in inputs(ledger, b"new.example.com/namespaces")] == ["b"]
+
+
+def test_a_definition_lost_by_force_is_skipped_and_reported(ledger: Ledger) -> None:
+    write(ledger, lambda draft: draft.delete(KNOWN.by_name["namespaces"], "c", force=True))
+    assert [item["id"] for item in inputs(ledger, b"c1.example.com/namespaces")] == ["a"]
+    assert ledger.fleet.dangling() == [("c1", "namespaces", "c")]
+
+
+def test_a_change_of_one_view_leaves_the_prepared_others(ledger: Ledger) -> None:
+    kept = ledger.fleet.answer(b"c1.example.com/rolebindings")
+    other = ledger.fleet.answer(b"c2.example.com/namespaces")
+    write(ledger, lambda draft: draft.merge(KNOWN.by_name["namespaces"], "a", {"labels": {"x": "y"}}))
+    assert ledger.fleet.answers.get(b"c1.example.com/rolebindings") is kept
+    assert ledger.fleet.answers.get(b"c2.example.com/namespaces") is other
+    assert b"c1.example.com/namespaces" not in ledger.fleet.answers
+
+
+def test_the_packed_answer_is_the_same_answer(ledger: Ledger) -> None:
+    key = b"c1.example.com/namespaces"
+    packed = ledger.fleet.answer(key, packed=True)
+    assert gzip.decompress(packed) == ledger.fleet.answer(key)
+    assert packed == fleet.compressed(ledger.fleet.answer(key))
+    write(ledger, lambda draft: draft.merge(KNOWN.by_name["namespaces"], "a", {"labels": {"x": "y"}}))
+    assert gzip.decompress(ledger.fleet.answer(key, packed=True)) == ledger.fleet.answer(key)
+
+
+def test_a_gap_in_the_log_is_doubt(ledger: Ledger) -> None:
+    change = Change("namespaces", "z", "create", None, {"id": "z"})
+    entry = Entry(ledger.fleet.revision + 2, "2026-01-01T00:00:00.000000Z", "t", None, None, None, False, (change,))
+    with pytest.raises(errors.Unavailable, match="jumps from revision 2 to 4"):
+        ledger.fleet.apply([entry])
+
+
+def test_entries_that_are_known_are_passed_over(ledger: Ledger) -> None:
+    before = ledger.fleet.documents["namespaces"].copy()
+    ledger.fleet.apply(ledger.history())
+    assert (ledger.fleet.revision, ledger.fleet.documents["namespaces"]) == (2, before)
+
+
+def test_documents_of_a_kind_that_is_gone_are_kept_aside() -> None:
+    found = samples.fleet_of(KNOWN, gadgets=[{"id": "x"}], namespaces=[namespace("a")])
+    assert found.unknown == ["gadgets"]
+    assert "gadgets" not in found.documents
+
+
+def test_a_cluster_stored_before_a_kind_came_gets_its_empty_list() -> None:
+    known = kinds.load(samples.KINDS_DIR)
+    before = cluster("c1", labels={}, platform_components=[], namespaces=[], rolebindings=[], patches={})
+    found = samples.fleet_of(known, clusters=[before])
+    stored = found.get("clusters", "c1")
+    assert stored is not None
+    assert stored.body["network_policies"] == []
+    assert found.answer(b"c1.example.com/network-policies") == EMPTY
+
+
+def test_tombstones_are_loaded_with_a_snapshot() -> None:
+    found = fleet.Fleet(KNOWN)
+    found.load(Snapshot("e", 3, {}, (changes.Tombstone("old.example.com", "old", 2),)))
+    assert found.answer(b"old.example.com/namespaces") == EMPTY
+
+
+def test_loading_anew_forgets_everything_before(ledger: Ledger) -> None:
+    ledger.fleet.answer(b"c1.example.com/namespaces")
+    ledger.fleet.load(Snapshot("other", 1, {"clusters": {}}, ()))
+    assert (ledger.fleet.epoch, ledger.fleet.revision) == ("other", 1)
+    with pytest.raises(errors.NotFound):
+        ledger.fleet.answer(b"c1.example.com/namespaces")
+
+
+# The fleet list
+
+
+def test_the_list_is_sorted_by_id_and_filtered(ledger: Ledger) -> None:
+    create(ledger, "clusters", cluster("b9", environment="prod"), cluster("b10", environment="prod"))
+
+    def ids(found: bytes) -> list[str]:
+        return [item["id"] for item in msgspec.json.decode(found)["inputs"]]
+
+    assert ids(ledger.fleet.list_answer(lambda document: True, [])) == ["b10", "b9", "c1", "c2"]
+    assert ids(ledger.fleet.list_answer(lambda document: document["environment"] == "prod", [])) == ["b10", "b9"]
+    assert ledger.fleet.list_answer(lambda document: False, []) == EMPTY
+
+
+def test_the_list_holds_ten_thousand_clusters_and_no_more() -> None:
+    found = samples.fleet_of(KNOWN)
+    found.documents["clusters"] = {f"c{n}": Stored(cluster(f"c{n}", cluster_dns=f"c{n}"), 1) for n in range(10_001)}
+    assert len(msgspec.json.decode(found.list_answer(lambda document: document["id"] != "c7", []))["inputs"]) == 10_000
+    with pytest.raises(errors.AnswerTooLarge, match=r"10001 clusters .* narrow the list with environment or selector"):
+        found.list_answer(lambda document: True, ["environment", "selector"])
+
+
+def test_the_list_stays_below_the_bytes_that_flux_takes() -> None:
+    found = samples.fleet_of(KNOWN)
+    long = "n" * 250
+    found.documents["clusters"] = {f"c{n}": Stored(cluster(f"c{n}", cluster_name=long), 1) for n in range(3_500)}
+    with pytest.raises(errors.AnswerTooLarge):
+        found.list_answer(lambda document: True, [])
+
+
+# Limits at serving time
+
+
+def test_an_answer_beyond_the_limits_is_doubt_and_never_cut() -> None:
+    many = [namespace(f"n{number}", labels={}, annotations={"a": "x" * 1000}, allow_prune=False) for number in range(900)]
+    references = [{"id": document["id"]} for document in many]
+    found = samples.fleet_of(KNOWN, namespaces=many, clusters=[cluster("c1", namespaces=references)])
+    with pytest.raises(errors.Unavailable, match="900 inputs"):
+        found.answer(b"c1.example.com/namespaces")
+
+
+@pytest.mark.parametrize(("size", "inputs", "too_much"), [(921_599, 10_000, False), (921_600, 1, True), (1, 10_001, True)])
+def test_the_limits_are_those_of_flux(size: int, inputs: int, too_much: bool) -> None:
+    assert fleet.exceeds(b"x" * size, inputs) is too_much
+
+
+def test_the_same_data_is_the_same_bytes_whatever_its_history(ledger: Ledger) -> None:
+    again = samples.ledger_of(KNOWN)
+    create(again, "namespaces", namespace("a"))
+    create(again, "namespaces", namespace("c"), namespace("b"))
+    create(again, "clusters", cluster("c1"))
+    write(again, lambda draft: draft.merge(KNOWN.clusters, "c1", {"namespaces": [{"id": "c"}, {"id": "a"}]}))
+    assert again.fleet.answer(b"c1.example.com/namespaces") == ledger.fleet.answer(b"c1.example.com/namespaces")

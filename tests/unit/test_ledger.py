@@ -1,0 +1,177 @@
+"""The ledger: one door to the store, true to the log before every answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from flux_resourceset import changes, drafts, errors, kinds
+from flux_resourceset.changes import Entry, Snapshot
+from flux_resourceset.fleet import Fleet
+from flux_resourceset.ledger import Ledger
+from flux_resourceset.store.memory import MemoryStore
+from flux_resourceset.store.sqlite import SqliteStore
+from unit import samples
+from unit.samples import ORIGIN, cluster, create, namespace, refused, write
+
+KNOWN = kinds.load()
+NAMESPACES = KNOWN.by_name["namespaces"]
+
+
+def test_revisions_are_one_two_three() -> None:
+    ledger = samples.ledger_of(KNOWN)
+    entries = [create(ledger, "namespaces", namespace(id)) for id in ("a", "b", "c")]
+    assert [entry.revision for entry in entries if entry] == [1, 2, 3]
+    assert [entry.revision for entry in ledger.history()] == [1, 2, 3]
+
+
+def test_an_entry_says_who_when_and_why() -> None:
+    ledger = samples.ledger_of(KNOWN)
+    origin = changes.Origin("robot", on_behalf_of="jane", request_id="r-1", reason="because")
+    _, entry = ledger.write_now(lambda draft: draft.create(NAMESPACES, namespace("a")), origin)
+    assert entry is not None
+    assert (entry.actor, entry.on_behalf_of, entry.request_id, entry.reason) == ("robot", "jane", "r-1", "because")
+    assert entry.time.endswith("Z")
+    assert len(entry.time) == len("2026-01-01T00:00:00.000000Z")
+    assert ledger.history() == [entry]
+
+
+def test_a_refused_write_lets_the_next_one_in() -> None:
+    ledger = samples.ledger_of(KNOWN)
+    refused(errors.NotFound, ledger, lambda draft: draft.delete(NAMESPACES, "ghost"))
+    assert create(ledger, "namespaces", namespace("a")) is not None
+
+
+def test_a_write_that_fails_by_a_mistake_lets_the_next_one_in() -> None:
+    ledger = samples.ledger_of(KNOWN)
+
+    def broken(draft: drafts.Draft) -> None:
+        draft.create(NAMESPACES, namespace("a"))
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write(ledger, broken)
+    assert create(ledger, "namespaces", namespace("b")) is not None
+    assert set(ledger.fleet.documents["namespaces"]) == {"b"}
+
+
+def test_a_dry_run_writes_nothing() -> None:
+    ledger = samples.ledger_of(KNOWN)
+    asyncio.run(_dry_run(ledger))
+    assert ledger.fleet.revision == 0
+    assert ledger.history() == []
+
+
+async def _dry_run(ledger: Ledger) -> None:
+    await ledger.write(lambda draft: draft.create(NAMESPACES, namespace("a")), ORIGIN, dry_run=True)
+    with pytest.raises(errors.AlreadyExists):
+        await ledger.write(_twice, ORIGIN, dry_run=True)
+
+
+def _twice(draft: drafts.Draft) -> None:
+    draft.create(NAMESPACES, namespace("a"))
+    draft.create(NAMESPACES, namespace("a"))
+
+
+def test_many_writers_lose_nothing() -> None:
+    ledger = samples.ledger_of(KNOWN)
+    create(ledger, "namespaces", *(namespace(f"n{number}") for number in range(20)))
+    create(ledger, "clusters", cluster("c1"))
+
+    def assigning(id: str) -> Callable[[drafts.Draft], None]:
+        return lambda draft: draft.assign("c1", NAMESPACES, id, {})
+
+    async def all_at_once() -> None:
+        await asyncio.gather(*(ledger.write(assigning(f"n{number}"), ORIGIN) for number in range(20)))
+
+    asyncio.run(all_at_once())
+    assert {reference["id"] for reference in samples.stored(ledger, "clusters", "c1")["namespaces"]} == {
+        f"n{number}" for number in range(20)
+    }
+    assert ledger.fleet.revision == 22
+
+
+def test_a_cancelled_request_does_not_cancel_its_write() -> None:
+    ledger = samples.ledger_of(KNOWN)
+
+    async def given_up() -> None:
+        writing = asyncio.ensure_future(ledger.write(lambda d: d.create(NAMESPACES, namespace("a")), ORIGIN))
+        await asyncio.sleep(0)
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        await ledger.write(lambda d: d.create(NAMESPACES, namespace("b")), ORIGIN)
+
+    asyncio.run(given_up())
+    assert set(ledger.fleet.documents["namespaces"]) == {"a", "b"}
+
+
+def test_two_ledgers_on_one_store_see_each_other_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    writer = samples.ledger_of(KNOWN, SqliteStore(path))
+    other = samples.ledger_of(KNOWN, SqliteStore(path))
+    reader = samples.ledger_of(KNOWN, SqliteStore(path, read_only=True))
+    for number in range(5):
+        create((writer, other)[number % 2], "namespaces", namespace(f"n{number}"))
+        reader.refresh()
+        assert reader.fleet.revision == number + 1
+        assert f"n{number}" in reader.fleet.documents["namespaces"]
+    for ledger in (writer, other, reader):
+        ledger.close()
+
+
+def test_a_store_put_in_the_place_of_another_is_read_anew() -> None:
+    store = MemoryStore()
+    ledger, other = samples.ledger_of(KNOWN, store), samples.ledger_of(KNOWN, store)
+    create(ledger, "namespaces", namespace("a"))
+    other.refresh()
+
+    def build(state: Fleet, log: list[Entry]) -> tuple[Snapshot, list[Entry]]:
+        return Snapshot("new", 0, {}, ()), []
+
+    ledger.restore(build)
+    other.refresh()
+    assert other.fleet.epoch == "new"
+    assert other.fleet.documents["namespaces"] == {}
+    create(other, "namespaces", namespace("b"))
+    assert other.fleet.revision == 1
+
+
+def test_a_restore_that_refuses_leaves_everything_as_it_was() -> None:
+    ledger = samples.ledger_of(KNOWN)
+    create(ledger, "namespaces", namespace("a"))
+
+    def build(state: Fleet, log: list[Entry]) -> tuple[Snapshot, list[Entry]]:
+        raise errors.Conflict("no")
+
+    with pytest.raises(errors.Conflict):
+        ledger.restore(build)
+    assert create(ledger, "namespaces", namespace("b")) is not None
+
+
+def test_a_damaged_document_is_doubt(tmp_path: Path) -> None:
+    store = MemoryStore()
+    change = changes.Change("clusters", "c1", "create", None, {"cluster_dns": "x", "namespaces": [1]})
+    store.begin().commit(Entry(1, "2026-01-01T00:00:00.000000Z", "t", None, None, None, False, (change,)))
+    with pytest.raises(errors.Unavailable, match="damaged"):
+        Ledger(KNOWN, lambda: store).refresh()
+
+
+def test_a_file_that_came_back_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    writer = samples.ledger_of(KNOWN, SqliteStore(path))
+    create(writer, "namespaces", namespace("a"))
+    writer.close()
+    reader = Ledger(KNOWN, lambda: SqliteStore(path, read_only=True))
+    reader.refresh()
+    path.rename(tmp_path / "away.db")
+    for _ in range(2):
+        with pytest.raises(errors.Unavailable):
+            reader.refresh()
+    (tmp_path / "away.db").rename(path)
+    reader.refresh()
+    assert set(reader.fleet.documents["namespaces"]) == {"a"}
+    reader.close()

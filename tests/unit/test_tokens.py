@@ -1,0 +1,159 @@
+"""Tokens: the rules of their file, roles, and rotation without a restart."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from flux_resourceset import errors
+from flux_resourceset.tokens import Token, Tokens
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return written(tmp_path / "tokens", "jane write t-jane\nflux read t-flux\n")
+
+
+def written(path: Path, text: str, mode: int = 0o600) -> Path:
+    """Replaced whole, as a rotation does it."""
+    partial = path.with_suffix(".new")
+    partial.write_text(text)
+    partial.chmod(mode)
+    partial.replace(path)
+    return path
+
+
+def name(tokens: Tokens, secret: str) -> str | None:
+    found = tokens.find(secret.encode())
+    return found.name if found else None
+
+
+def test_a_token_is_found_by_its_secret_alone(path: Path) -> None:
+    tokens = Tokens([Token.of("read", "read", "r")], path)
+    assert [name(tokens, secret) for secret in ("r", "t-jane", "t-flux")] == ["read", "jane", "flux"]
+    for unknown in ("", "jane", "t-jane ", "T-JANE", "t-jan"):
+        assert name(tokens, unknown) is None
+    assert len(tokens) == 3
+
+
+def test_the_secret_is_not_kept(path: Path) -> None:
+    tokens = Tokens([Token.of("read", "read", "plain-secret")], path)
+    assert "plain-secret" not in repr(vars(tokens))
+    assert "t-jane" not in repr(vars(tokens))
+
+
+def test_a_secret_with_two_names_has_the_stronger_role() -> None:
+    one = Token.of("read", "read", "same"), Token.of("write", "write", "same")
+    for order in (one, one[::-1]):
+        found = Tokens(order).find(b"same")
+        assert found is not None
+        assert found.role == "write"
+
+
+def test_a_read_only_server_knows_no_write_token(path: Path) -> None:
+    tokens = Tokens([Token.of("write", "write", "w")], path, writable=False)
+    assert [name(tokens, secret) for secret in ("w", "t-jane", "t-flux")] == [None, None, "flux"]
+    written(path, "joe write t-joe\nflux read t-flux\n")
+    tokens.reload()
+    assert name(tokens, "t-joe") is None
+
+
+def test_comments_and_empty_lines_are_passed_over(path: Path) -> None:
+    written(path, "# who\n\n   \n  a   read\tx   # the first\n#b write y\n")
+    tokens = Tokens([], path)
+    assert len(tokens) == 1
+    assert name(tokens, "x") == "a"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("a read\n", 1), ("ok read x\na admin x\n", 2), ("a read x y\n", 1), ("\n\nread x\n", 3), ("a READ x\n", 1)],
+)
+def test_a_broken_line_is_named_and_never_shown(path: Path, text: str, line: int) -> None:
+    written(path, text.replace("x", "s3cr3t"))
+    with pytest.raises(errors.StartupError, match=rf"tokens:{line}: a line is `name role token`") as caught:
+        Tokens([], path)
+    assert "s3cr3t" not in str(caught.value)
+
+
+def test_an_empty_file_is_refused(path: Path) -> None:
+    written(path, "")
+    with pytest.raises(errors.StartupError, match="is empty"):
+        Tokens([], path)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(errors.StartupError, match=r"TOKENS_FILE .*none: cannot be read"):
+        Tokens([], tmp_path / "none")
+
+
+def test_a_file_of_bytes_is_refused(path: Path) -> None:
+    path.write_bytes(b"a read \xff\n")
+    with pytest.raises(errors.StartupError, match="cannot be read"):
+        Tokens([], path)
+
+
+@pytest.mark.parametrize("mode", [0o604, 0o602, 0o601, 0o644, 0o666])
+def test_a_file_that_others_can_read_is_refused(path: Path, mode: int) -> None:
+    path.chmod(mode)
+    with pytest.raises(errors.StartupError, match="others can read it; run chmod"):
+        Tokens([], path)
+
+
+@pytest.mark.parametrize("mode", [0o400, 0o600, 0o640, 0o440])
+def test_a_file_for_owner_and_group_is_taken(path: Path, mode: int) -> None:
+    path.chmod(mode)
+    assert len(Tokens([], path)) == 2
+
+
+# Rotation
+
+
+def test_tokens_rotate_with_an_overlap(path: Path) -> None:
+    tokens = Tokens([], path)
+    written(path, "jane write t-jane\njane write t-jane-2\n")
+    tokens.reload()
+    assert [name(tokens, secret) for secret in ("t-jane", "t-jane-2", "t-flux")] == ["jane", "jane", None]
+    written(path, "jane write t-jane-2\n")
+    tokens.reload()
+    assert [name(tokens, secret) for secret in ("t-jane", "t-jane-2")] == [None, "jane"]
+
+
+def test_the_generation_grows_only_when_tokens_changed(path: Path) -> None:
+    tokens = Tokens([], path)
+    before = tokens.generation
+    tokens.reload()
+    assert tokens.generation == before
+    written(path, "joe read t-joe\n")
+    tokens.reload()
+    assert tokens.generation > before
+
+
+@pytest.mark.parametrize("breakage", ["nonsense\n", "", None, "open"])
+def test_a_broken_file_keeps_the_last_good_one_and_says_so_once(
+    path: Path, breakage: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    tokens = Tokens([Token.of("read", "read", "r")], path)
+    if breakage is None:
+        path.unlink()
+    elif breakage == "open":
+        path.chmod(0o644)
+    else:
+        written(path, breakage)
+    with caplog.at_level(logging.INFO):
+        for _ in range(3):
+            tokens.reload()
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert "last good one stays in force" in caplog.records[0].getMessage()
+    assert [name(tokens, secret) for secret in ("r", "t-jane", "t-flux")] == ["read", "jane", "flux"]
+    written(path, "joe read t-joe\n")
+    tokens.reload()
+    assert [name(tokens, secret) for secret in ("t-joe", "t-jane")] == ["joe", None]
+
+
+def test_without_a_file_there_is_nothing_to_reload() -> None:
+    tokens = Tokens([Token.of("read", "read", "r")])
+    tokens.reload()
+    assert name(tokens, "r") == "read"

@@ -1,0 +1,260 @@
+"""Whole fleets in files: what an export holds, and that an import brings all of it back, or nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flux_resourceset import errors, kinds, transfer
+from flux_resourceset.changes import Change, Entry
+from flux_resourceset.ledger import Ledger
+from flux_resourceset.store.memory import MemoryStore
+from flux_resourceset.store.sqlite import SqliteStore
+from unit import samples
+from unit.samples import cluster, component, create, namespace, write
+
+KNOWN = kinds.load()
+NAMESPACES = KNOWN.by_name["namespaces"]
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    """A fleet with a past: a decommissioned cluster and a reference that dangles."""
+    made = samples.ledger_of(KNOWN)
+    create(made, "platform_components", component("app"), component("base"))
+    create(made, "namespaces", namespace("a"), namespace("lost"))
+    create(made, "clusters", cluster("c1", namespaces=[{"id": "a"}, {"id": "lost"}]), cluster("old"))
+    write(made, lambda draft: draft.delete(KNOWN.clusters, "old"))
+    write(made, lambda draft: draft.delete(NAMESPACES, "lost", force=True))
+    return made
+
+
+def export_of(ledger: Ledger, path: Path, history: bool = False) -> Path:
+    path.write_bytes(transfer.exported(ledger, history))
+    return path
+
+
+def edited(path: Path, change: Callable[[dict[str, Any]], Any], *, checked: bool = True) -> Path:
+    """The export with a change, and a checksum that fits it."""
+    data = json.loads(path.read_text())
+    change(data)
+    if checked:
+        data["checksum"] = transfer.checksum(data)
+    path.write_text(json.dumps(data))
+    return path
+
+
+def state(ledger: Ledger) -> Any:
+    fleet = ledger.fleet
+    bodies = {kind: {id: stored.body for id, stored in found.items()} for kind, found in fleet.documents.items()}
+    return bodies, {(dns, tombstone.id) for dns, tombstone in fleet.tombstones.items()}
+
+
+def refusal(ledger: Ledger, path: Path, replace: bool = False) -> str:
+    before = state(ledger), ledger.fleet.revision
+    with pytest.raises(errors.Error) as caught:
+        transfer.imported(ledger, path, replace)
+    ledger.refresh()
+    assert (state(ledger), ledger.fleet.revision) == before
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_a_fleet_survives_the_journey(ledger: Ledger, tmp_path: Path, history: bool) -> None:
+    path = export_of(ledger, tmp_path / "fleet.json", history)
+    arrived = samples.ledger_of(KNOWN, SqliteStore(tmp_path / "fleet.db"))
+    assert transfer.imported(arrived, path, replace=False) == 4
+    assert state(arrived) == state(ledger)
+    assert arrived.fleet.dangling() == [("c1", "namespaces", "lost")]
+    assert arrived.fleet.answer(b"old.example.com/namespaces") == b'{"inputs":[]}'
+    assert arrived.fleet.answer(b"c1.example.com/namespaces") == ledger.fleet.answer(b"c1.example.com/namespaces")
+    arrived.close()
+
+
+def test_history_goes_along_when_it_is_asked_for(ledger: Ledger, tmp_path: Path) -> None:
+    arrived = samples.ledger_of(KNOWN)
+    transfer.imported(arrived, export_of(ledger, tmp_path / "fleet.json", history=True), replace=False)
+    assert arrived.history() == ledger.history()
+    assert arrived.fleet.documents == ledger.fleet.documents
+    entry = create(arrived, "namespaces", namespace("next"))
+    assert entry is not None
+    assert entry.revision == ledger.fleet.revision + 1
+
+
+def test_without_history_an_import_is_one_transaction(ledger: Ledger, tmp_path: Path) -> None:
+    arrived = samples.ledger_of(KNOWN)
+    transfer.imported(arrived, export_of(ledger, tmp_path / "fleet.json"), replace=False)
+    (entry,) = arrived.history()
+    assert (entry.actor, {change.operation for change in entry.changes}) == ("import", {"create"})
+
+
+def test_an_export_is_the_same_twice_and_lies_in_order(ledger: Ledger) -> None:
+    assert transfer.exported(ledger, True) == transfer.exported(ledger, True)
+    data = json.loads(transfer.exported(ledger, False))
+    assert [document["id"] for document in data["documents"]["platform_components"]] == ["app", "base"]
+    assert data["format"] == "flux-resourceset/v1"
+    assert "history" not in data
+
+
+def test_an_export_of_an_export_is_that_export(ledger: Ledger, tmp_path: Path) -> None:
+    path = export_of(ledger, tmp_path / "fleet.json", history=True)
+    arrived = samples.ledger_of(KNOWN)
+    transfer.imported(arrived, path, replace=False)
+    assert transfer.exported(arrived, True) == path.read_bytes()
+
+
+def test_an_export_beside_a_writer_is_of_one_moment(tmp_path: Path) -> None:
+    store = MemoryStore()
+    writer, exporter = samples.ledger_of(KNOWN, store), samples.ledger_of(KNOWN, store)
+    create(writer, "namespaces", namespace("a"))
+    path = export_of(exporter, tmp_path / "fleet.json", history=True)
+    transfer.imported(samples.ledger_of(KNOWN), path, replace=False)
+
+
+class Busy(MemoryStore):
+    """A store into which somebody writes whenever the log is about to be read whole."""
+
+    def entries(self, after: int) -> list[Entry]:
+        if after == 0:
+            change = Change("namespaces", f"n{len(self.log)}", "create", None, {"id": f"n{len(self.log)}"})
+            self.begin().commit(Entry(len(self.log) + 1, "2026-01-01T00:00:00.000000Z", "t", None, None, None, False, (change,)))
+        return super().entries(after)
+
+
+def test_an_export_while_somebody_writes_is_of_one_moment(tmp_path: Path) -> None:
+    path = export_of(samples.ledger_of(KNOWN, Busy()), tmp_path / "fleet.json", history=True)
+    data = json.loads(path.read_text())
+    assert len(data["history"]) == data["revision"] == len(data["documents"]["namespaces"])
+    transfer.imported(samples.ledger_of(KNOWN), path, replace=False)
+
+
+def test_an_empty_fleet_can_be_moved(tmp_path: Path) -> None:
+    for history in (False, True):
+        path = export_of(samples.ledger_of(KNOWN), tmp_path / "fleet.json", history)
+        arrived = samples.ledger_of(KNOWN)
+        assert transfer.imported(arrived, path, replace=False) == 0
+        assert transfer.is_empty(arrived.fleet)
+
+
+# Into a store that is not empty
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_a_store_that_is_not_empty_is_refused(ledger: Ledger, tmp_path: Path, history: bool) -> None:
+    path = export_of(ledger, tmp_path / "fleet.json", history)
+    other = samples.ledger_of(KNOWN)
+    create(other, "namespaces", namespace("mine"))
+    assert "not empty" in refusal(other, path)
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_replacing_puts_the_file_in_the_place_of_everything(ledger: Ledger, tmp_path: Path, history: bool) -> None:
+    path = export_of(ledger, tmp_path / "fleet.json", history)
+    other = samples.ledger_of(KNOWN)
+    create(other, "namespaces", namespace("mine"), namespace("a", allow_prune=True))
+    create(other, "clusters", cluster("c1", namespaces=[{"id": "mine"}]))
+    transfer.imported(other, path, replace=True)
+    assert state(other)[0] == state(ledger)[0]
+    assert other.fleet.answer(b"c1.example.com/namespaces") == ledger.fleet.answer(b"c1.example.com/namespaces")
+
+
+def test_replacing_keeps_the_log_and_retires_what_is_gone(ledger: Ledger, tmp_path: Path) -> None:
+    path = export_of(ledger, tmp_path / "fleet.json")
+    other = samples.ledger_of(KNOWN)
+    create(other, "clusters", cluster("mine"))
+    transfer.imported(other, path, replace=True)
+    assert [entry.actor for entry in other.history()] == ["tester", "import"]
+    assert set(other.fleet.tombstones) == {"mine.example.com", "old.example.com"}
+
+
+def test_replacing_may_give_a_cluster_another_name(ledger: Ledger, tmp_path: Path) -> None:
+    path = export_of(ledger, tmp_path / "fleet.json")
+    other = samples.ledger_of(KNOWN)
+    create(other, "clusters", cluster("c1", cluster_dns="before.example.com"))
+    transfer.imported(other, path, replace=True)
+    assert other.fleet.answer(b"before.example.com/namespaces") == b'{"inputs":[]}'
+    assert other.fleet.cluster_ids == {"c1.example.com": "c1"}
+
+
+def test_replacing_what_is_equal_changes_no_document(ledger: Ledger, tmp_path: Path) -> None:
+    before = state(ledger)
+    transfer.imported(ledger, export_of(ledger, tmp_path / "fleet.json"), replace=True)
+    assert state(ledger) == before
+
+
+def test_a_name_that_lives_is_not_buried_by_a_tombstone(ledger: Ledger, tmp_path: Path) -> None:
+    tombstone = {"dns": "c1.example.com", "id": "x", "revision": 1}
+    for history in (False, True):
+        path = export_of(ledger, tmp_path / "fleet.json", history)
+        arrived = samples.ledger_of(KNOWN)
+        transfer.imported(arrived, edited(path, lambda data: data["tombstones"].append(tombstone)), replace=False)
+        assert set(arrived.fleet.tombstones) == {"old.example.com"}
+
+
+# Files that are not right
+
+
+def test_a_file_that_was_edited_is_refused(ledger: Ledger, tmp_path: Path) -> None:
+    path = export_of(ledger, tmp_path / "fleet.json")
+    edited(path, lambda data: data["documents"]["namespaces"][0]["labels"].update(x="y"), checked=False)
+    assert "checksum" in refusal(samples.ledger_of(KNOWN), path)
+
+
+def test_a_file_that_was_cut_is_refused(ledger: Ledger, tmp_path: Path) -> None:
+    path = export_of(ledger, tmp_path / "fleet.json")
+    path.write_bytes(path.read_bytes()[:-20])
+    assert "is not JSON" in refusal(samples.ledger_of(KNOWN), path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda data: data.update(format="other/v1"), "format must be flux-resourceset/v1"),
+        (lambda data: data.pop("documents"), "documents"),
+        (lambda data: data["documents"].update(gadgets=[]), "'gadgets' is no kind here"),
+        (lambda data: data["documents"]["namespaces"].append({"id": "a"}), "id 'a' stands there 2 times"),
+        (lambda data: data["documents"]["clusters"].append(cluster("c2", cluster_dns="c1.example.com")), "cluster_dns"),
+        (lambda data: data["documents"]["clusters"][0].update(environment="moon"), "/environment"),
+        (lambda data: data["documents"]["clusters"].append({}), "/cluster_dns is required"),
+        (lambda data: data["tombstones"].append({"dns": 1}), "tombstones"),
+    ],
+)
+def test_a_wrong_export_is_refused(ledger: Ledger, tmp_path: Path, change: Callable[[Any], Any], said: str) -> None:
+    path = edited(export_of(ledger, tmp_path / "fleet.json"), change)
+    found = refusal(samples.ledger_of(KNOWN), path)
+    assert said in found
+    assert "fleet.json" in found
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda data: data["history"].pop(0), "gaps"),
+        (lambda data: data["history"].reverse(), "gaps"),
+        (lambda data: data["history"].pop(), "does not lead to the namespaces"),
+        (lambda data: data["documents"]["namespaces"].append({"id": "new"}), "does not lead to the namespaces"),
+    ],
+)
+def test_a_history_that_does_not_fit_is_refused(ledger: Ledger, tmp_path: Path, change: Callable[[Any], Any], said: str) -> None:
+    path = edited(export_of(ledger, tmp_path / "fleet.json", history=True), change)
+    assert said in refusal(samples.ledger_of(KNOWN), path, replace=True)
+
+
+def test_documents_of_an_older_release_are_completed(ledger: Ledger, tmp_path: Path) -> None:
+    path = export_of(ledger, tmp_path / "fleet.json")
+    edited(path, lambda data: data["documents"]["namespaces"][0].pop("allow_prune"))
+    arrived = samples.ledger_of(KNOWN)
+    transfer.imported(arrived, path, replace=False)
+    assert samples.stored(arrived, "namespaces", "a")["allow_prune"] is False
+
+
+def test_a_fleet_with_documents_of_no_kind_is_not_exported() -> None:
+    known = kinds.load(samples.KINDS_DIR)
+    store = MemoryStore()
+    create(samples.ledger_of(known, store), "workloads", {"id": "w", "image": "x"})
+    with pytest.raises(errors.Error, match="workloads"):
+        transfer.exported(samples.ledger_of(KNOWN, store), False)
