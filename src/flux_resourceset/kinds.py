@@ -14,6 +14,7 @@ import jsonschema_rs
 import yaml
 
 from flux_resourceset import errors, formats
+from flux_resourceset.lined_files import LinedFile
 
 Schema = dict[str, Any]
 
@@ -183,7 +184,7 @@ def _meta_validator() -> jsonschema_rs.Draft202012Validator:
 
 
 def _kind(source: str, text: str, others: Mapping[str, Kind]) -> Kind:
-    file = _File(source, text)
+    file = LinedFile(source, text)
     data = file.data
     error = next(iter(_meta_validator().iter_errors(data)), None)
     if error is not None:
@@ -227,7 +228,7 @@ _HINTS = ("metadata", "x-flux")
 _ITEMS = ("schema", "items")
 
 
-def _check(kind: Kind, file: _File) -> None:
+def _check(kind: Kind, file: LinedFile) -> None:
     """What the meta-schema cannot say of a kind file."""
     properties = kind.properties
     if kind.name in RESERVED_KINDS:
@@ -263,7 +264,7 @@ def _check(kind: Kind, file: _File) -> None:
     _check_schema({"properties": kind.reference}, [*_HINTS, "reference"], file)
 
 
-def _check_nest(kind: Kind, file: _File) -> None:
+def _check_nest(kind: Kind, file: LinedFile) -> None:
     seen: set[str] = set()
     for group, names in kind.nest.items():
         if group in kind.properties or group in kind.reference or group in RESERVED_FIELDS:
@@ -274,7 +275,7 @@ def _check_nest(kind: Kind, file: _File) -> None:
             seen.add(name)
 
 
-def _check_schema(schema: Schema, path: list[str | int], file: _File) -> None:
+def _check_schema(schema: Schema, path: list[str | int], file: LinedFile) -> None:
     for at, sub in _walk(schema, path):
         if "$ref" in sub:
             raise file.wrong([*at, "$ref"], "$ref is not supported in kind files; write the schema in place")
@@ -307,7 +308,7 @@ def _first_line(exc: Exception) -> str:
     return str(exc).splitlines()[0]
 
 
-def _check_taken(kind: Kind, others: Mapping[str, Kind], file: _File) -> None:
+def _check_taken(kind: Kind, others: Mapping[str, Kind], file: LinedFile) -> None:
     for other in others.values():
         for what in ("name", "singular", "endpoint", "cluster_field"):
             value = getattr(kind, what)
@@ -376,60 +377,3 @@ def reference_schema(kind: Kind) -> Schema:
 def _validator(schema: Schema) -> jsonschema_rs.Draft202012Validator:
     checks = {name: item.check for name, item in formats.FORMATS.items()}
     return jsonschema_rs.Draft202012Validator(schema, formats=checks, validate_formats=True)
-
-
-class _File:
-    """A YAML file that knows the line of everything in it."""
-
-    def __init__(self, source: str, text: str) -> None:
-        self.source = source
-        try:
-            self.root = yaml.compose(text, Loader=yaml.SafeLoader)
-            if self.root is None:
-                raise errors.StartupError(f"{source}:1: the file is empty; it should define a kind")
-            self._check_keys(self.root)
-            self.data: Any = yaml.safe_load(text)
-        except yaml.MarkedYAMLError as exc:
-            line = exc.problem_mark.line + 1 if exc.problem_mark else 1
-            raise errors.StartupError(f"{source}:{line}: not valid YAML: {exc.problem}") from exc
-        except (yaml.YAMLError, ValueError, RecursionError) as exc:
-            raise errors.StartupError(f"{source}:1: not valid YAML: {_first_line(exc)}") from exc
-
-    def wrong(self, path: Sequence[str | int], reason: str) -> errors.StartupError:
-        place = "/".join(map(str, path))
-        return errors.StartupError(f"{self.source}:{self._line(path)}: {place + ': ' if place else ''}{reason}")
-
-    def _line(self, path: Sequence[str | int]) -> int:
-        node = self.root
-        line = node.start_mark.line
-        for step in path:
-            following = self._step(node, step)
-            if following is None:
-                break
-            key, node = following
-            line = key.start_mark.line
-        return int(line) + 1
-
-    @staticmethod
-    def _step(node: yaml.Node, step: str | int) -> tuple[yaml.Node, yaml.Node] | None:
-        if isinstance(node, yaml.MappingNode):
-            return next(((key, value) for key, value in node.value if key.value == str(step)), None)
-        if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-            return node.value[step], node.value[step]
-        return None
-
-    def _check_keys(self, node: yaml.Node) -> None:
-        """YAML lets the last of two equal keys win in silence."""
-        if isinstance(node, yaml.SequenceNode):
-            for item in node.value:
-                self._check_keys(item)
-        if isinstance(node, yaml.MappingNode):
-            seen: set[str] = set()
-            for key, value in node.value:
-                if not isinstance(key, yaml.ScalarNode) or key.value in seen or not key.tag.endswith((":str", ":merge")):
-                    shown = getattr(key, "value", "")
-                    raise errors.StartupError(
-                        f"{self.source}:{key.start_mark.line + 1}: the key {shown!r} stands here twice or is not a word"
-                    )
-                seen.add(key.value)
-                self._check_keys(value)

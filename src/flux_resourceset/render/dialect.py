@@ -84,7 +84,7 @@ _Loader.add_constructor("tag:yaml.org,2002:bool", _bool)
 _Loader.add_constructor("tag:yaml.org,2002:int", _int)
 _Loader.add_constructor("tag:yaml.org,2002:float", _float)
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
-_Loader.add_constructor("tag:yaml.org,2002:timestamp", _str)
+_Loader.add_constructor("tag:yaml.org,2002:merge", _str)  # it merges as a key only; as a value it is text
 
 
 class _Dumper(yaml.SafeDumper):

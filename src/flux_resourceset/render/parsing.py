@@ -217,6 +217,8 @@ class _Parser:
         self._loops, self._names.variables = outer
         if stop is None or stop.word != "end":
             raise TemplateError(f"unexpected else in {word}", piece.line)
+        if name in self._definitions:
+            raise TemplateError(f"template {name!r} is defined twice", piece.line)
         self._definitions[name] = body
         return Invoke(name, pipeline, piece.line) if word == "block" else None
 

@@ -194,8 +194,16 @@ def _pattern(pattern: str) -> re.Pattern[str]:
         raise TemplateError(f"the pattern {pattern!r} is wrong: {exc}") from exc
 
 
-def regex_match(pattern: str, text: str) -> bool:
+def must_regex_match(pattern: str, text: str) -> bool:
     return _pattern(pattern).search(text) is not None
+
+
+def regex_match(pattern: str, text: str) -> bool:
+    """Sprig takes a wrong pattern for one that does not match."""
+    try:
+        return must_regex_match(pattern, text)
+    except TemplateError:
+        return False
 
 
 def regex_find(pattern: str, text: str) -> str:
@@ -317,7 +325,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     "lower": lower,
     "mustRegexFind": regex_find,
     "mustRegexFindAll": regex_find_all,
-    "mustRegexMatch": regex_match,
+    "mustRegexMatch": must_regex_match,
     "mustRegexReplaceAll": regex_replace_all,
     "mustRegexReplaceAllLiteral": regex_replace_all_literal,
     "mustRegexSplit": regex_split,
