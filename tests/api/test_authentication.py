@@ -40,11 +40,11 @@ def basic(user: str, password: str) -> str:
 
 
 @pytest.mark.parametrize("path", READS)
-def test_every_read_takes_either_token_and_nothing_less(server: live.Server, path: str) -> None:
+def test_every_read_takes_either_token_and_nothing_less(stranger: httpx.Client, path: str) -> None:
     for token in (live.READ, live.WRITE):
-        assert httpx.get(server.url + path, headers={"Authorization": f"Bearer {token}"}).status_code == 200
+        assert stranger.get(path, headers={"Authorization": f"Bearer {token}"}).status_code == 200
     for headers in ({}, {"Authorization": "Bearer wrong"}):
-        response = httpx.get(server.url + path, headers=headers)
+        response = stranger.get(path, headers=headers)
         assert_problem(response, 401, "unauthorized")
         assert "Bearer" in response.headers["www-authenticate"]
 
@@ -77,18 +77,18 @@ def test_every_mutation_takes_the_write_token_alone(api: httpx.Client, reader: h
         f"Basic {live.READ}",
     ],
 )
-def test_other_credentials_are_refused(server: live.Server, value: str) -> None:
-    assert_problem(httpx.get(server.url + FLUX, headers={"Authorization": value}), 401, "unauthorized")
+def test_other_credentials_are_refused(stranger: httpx.Client, value: str) -> None:
+    assert_problem(stranger.get(FLUX, headers={"Authorization": value}), 401, "unauthorized")
 
 
 @pytest.mark.parametrize("value", [f"bearer {live.READ}", f"BEARER  {live.READ}", basic("flux", live.READ), basic("", live.READ)])
-def test_the_scheme_has_any_case_and_basic_carries_the_token_as_password(server: live.Server, value: str) -> None:
-    assert httpx.get(server.url + FLUX, headers={"Authorization": value}).status_code == 200
+def test_the_scheme_has_any_case_and_basic_carries_the_token_as_password(stranger: httpx.Client, value: str) -> None:
+    assert stranger.get(FLUX, headers={"Authorization": value}).status_code == 200
 
 
-def test_two_authorization_headers_are_refused_even_if_both_are_good(server: live.Server) -> None:
+def test_two_authorization_headers_are_refused_even_if_both_are_good(stranger: httpx.Client) -> None:
     headers = [("Authorization", f"Bearer {live.READ}"), ("Authorization", f"Bearer {live.READ}")]
-    assert_problem(httpx.get(server.url + FLUX, headers=headers), 401)
+    assert_problem(stranger.get(FLUX, headers=headers), 401)
 
 
 def test_a_token_in_the_query_string_counts_for_nothing(stranger: httpx.Client) -> None:
@@ -97,8 +97,8 @@ def test_a_token_in_the_query_string_counts_for_nothing(stranger: httpx.Client) 
 
 @pytest.mark.parametrize("path", ["/health", "/ready", "/openapi.yaml"])
 @pytest.mark.parametrize("value", [None, "Bearer wrong", f"Bearer {live.READ}"])
-def test_the_public_paths_ask_for_no_token_and_ignore_one(server: live.Server, path: str, value: str | None) -> None:
-    assert httpx.get(server.url + path, headers={"Authorization": value} if value else {}).status_code == 200
+def test_the_public_paths_ask_for_no_token_and_ignore_one(stranger: httpx.Client, path: str, value: str | None) -> None:
+    assert stranger.get(path, headers={"Authorization": value} if value else {}).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/clusters/nobody", view("never.example.com", "namespaces"), "/", "/health/"])

@@ -8,8 +8,6 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-import httpx
-
 import live
 from api.fleets import DEMO_DNS, SEED, assert_problem, inputs, make, view
 
@@ -18,9 +16,9 @@ PATH = view(DEMO_DNS, "namespaces")
 
 def assert_not_ready(server: live.Server, remedy: str) -> None:
     """Alive, and in doubt about everything else."""
-    assert httpx.get(server.url + "/health").status_code == 200
-    assert remedy in assert_problem(httpx.get(server.url + "/ready"), 503, "unavailable")["detail"]
     with server.client(live.READ) as client:
+        assert client.get("/health").status_code == 200
+        assert remedy in assert_problem(client.get("/ready"), 503, "unavailable")["detail"]
         for path in (PATH, view("never.example.com", "namespaces"), "/api/v2/flux/clusters"):
             assert_problem(client.get(path), 503, "unavailable")
         assert client.get("/metrics").status_code == 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import socket
@@ -21,26 +22,27 @@ def request(method: str, path: str, body: bytes = b"") -> bytes:
     return head.encode() + b"\r\n" + body
 
 
+def until_it_stops_accepting(server: live.Server) -> None:
+    while True:
+        try:
+            socket.create_connection(server.address, timeout=10).close()
+        except (ConnectionRefusedError, ConnectionResetError):
+            return
+
+
 def test_a_request_in_flight_is_finished_and_idle_connections_do_not_hold_up_the_end(tmp_path: Path) -> None:
-    with live.serving(tmp_path, SEED_FILE=str(SEED)) as server:
-        idle, polled, writing = (socket.create_connection(server.address, timeout=10) for _ in range(3))
+    with live.serving(tmp_path, SEED_FILE=str(SEED)) as server, contextlib.ExitStack() as stack:
+        _, polled, writing = (stack.enter_context(socket.create_connection(server.address, timeout=10)) for _ in range(3))
         polled.sendall(request("GET", view(DEMO_DNS, "namespaces")))
         assert polled.recv(65536).startswith(b"HTTP/1.1 200")
         whole = request("POST", "/namespaces", json.dumps({"id": "late"}).encode())
         writing.sendall(whole[:-4])
         assert httpx.get(server.url + "/health").status_code == 200  # by now the half request has arrived
         server.process.send_signal(signal.SIGTERM)
-        while True:  # until it has stopped accepting
-            try:
-                socket.create_connection(server.address, timeout=10).close()
-            except ConnectionRefusedError:
-                break
+        until_it_stops_accepting(server)
         writing.sendall(whole[-4:])
-        answer = writing.recv(65536)
-        assert answer.startswith(b"HTTP/1.1 201")
+        assert writing.recv(65536).startswith(b"HTTP/1.1 201")
         assert server.process.wait(10) == 0
-        for connection in (idle, polled, writing):
-            connection.close()
         assert "Traceback" not in server.log.read_text()
     with live.serving(tmp_path) as server, server.client() as api:
         assert api.get("/namespaces/late").status_code == 200

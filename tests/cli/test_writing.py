@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from cli.command import Cli
+from cli.command import PROGRAM, Cli
 
 
 def revision(api: httpx.Client) -> int:
@@ -32,10 +32,11 @@ def test_options_come_from_the_schema(cli: Cli) -> None:
     assert changed == {**made, "cluster_env_enabled": False, "depends_on": []}
     made = cli.ok(
         "cluster", "create", "schema-options", "--cluster-name", "s", "--cluster-dns", "schema-options.example.com",
-        "--environment", "dev", "--node-count", "3", "--namespace", "podinfo", "--platform-component", '{"id": "podinfo", "oci_tag": "x"}',
-        "--patches", '{"podinfo": {"a": 1}}', "--label", "zone=a=b",
-    )  # fmt: skip
-    assert made.code == 3
+        "--environment", "dev", "--node-count", "3", "--namespace", "podinfo", "--label", "zone=a",
+        "--platform-component", '{"id": "podinfo", "oci_tag": "x"}', "--patches", '{"podinfo": {"a": 1}}',
+    ).data  # fmt: skip
+    assert (made["node_count"], made["labels"], made["patches"]) == (3, {"zone": "a"}, {"podinfo": {"a": 1}})
+    assert (made["namespaces"], made["platform_components"][0]["oci_tag"]) == ([{"id": "podinfo"}], "x")
 
 
 def test_a_map_is_merged_by_update_and_a_dash_removes_a_key(cli: Cli) -> None:
@@ -147,7 +148,7 @@ def test_an_edit_is_stored(cli: Cli, tmp_path: Path) -> None:
 def test_an_edit_holds_together_with_what_others_change_elsewhere(cli: Cli, server: object, tmp_path: Path) -> None:
     cli.ok("namespace", "create", "edited-together", "--label", "a=old")
     other = "flux-resourceset-cli namespace update edited-together --annotation by=other >/dev/null 2>&1"
-    path = f"{Path(cli_program()).parent}:{cli.environment['PATH']}"
+    path = f"{Path(PROGRAM[0]).parent}:{cli.environment['PATH']}"
     both = cli.but(EDITOR=editor(tmp_path, f"sed -i s/old/new/ $1\n{other}"), PATH=path)
     changed = both.ok("namespace", "edit", "edited-together")
     assert changed.data["labels"] == {"a": "new"}
@@ -157,7 +158,7 @@ def test_an_edit_holds_together_with_what_others_change_elsewhere(cli: Cli, serv
 def test_an_edit_of_the_same_field_is_a_conflict_and_is_kept(cli: Cli, tmp_path: Path) -> None:
     cli.ok("namespace", "create", "edited-apart", "--label", "a=old")
     other = "flux-resourceset-cli namespace update edited-apart --label a=theirs >/dev/null 2>&1"
-    path = f"{Path(cli_program()).parent}:{cli.environment['PATH']}"
+    path = f"{Path(PROGRAM[0]).parent}:{cli.environment['PATH']}"
     both = cli.but(EDITOR=editor(tmp_path, f"sed -i s/old/mine/ $1\n{other}"), PATH=path, TMPDIR=str(tmp_path))
     conflict, kept = both.refused(6, "namespace", "edit", "edited-apart")
     assert "/labels/a" in conflict
@@ -178,19 +179,15 @@ def test_an_edit_that_is_refused_is_kept(cli: Cli, tmp_path: Path) -> None:
     assert cli.but(EDITOR="/no/such/editor", TMPDIR=str(tmp_path)).refused(2, "namespace", "edit", "edited-wrong")
 
 
-def cli_program() -> str:
-    from cli.command import PROGRAM
-
-    return PROGRAM[0]
-
-
 # Together
 
 
 def test_writers_at_the_same_time_lose_nothing(cli: Cli, api: httpx.Client) -> None:
     body = {"id": "busy", "cluster_name": "b", "cluster_dns": "busy.example.com", "environment": "dev"}
     assert api.post("/clusters", json={**body, "platform_components": [{"id": "podinfo"}]}).status_code == 201
-    commands = [("component", "patch", "podinfo", "--cluster", "busy", "--set", f"key{n}=v") for n in range(4)]
+    commands: list[tuple[str, ...]] = [
+        ("component", "patch", "podinfo", "--cluster", "busy", "--set", f"key{n}=v") for n in range(4)
+    ]
     commands += [("namespace", "create", f"busy-{n}", "--cluster", "busy") for n in range(2)]
     threads = [threading.Thread(target=cli.ok, args=words) for words in commands]
     for thread in threads:

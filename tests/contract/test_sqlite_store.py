@@ -16,7 +16,7 @@ import pytest
 
 from contract.entries import bodies, commit, create, entry
 from flux_resourceset import errors
-from flux_resourceset.store import sqlite
+from flux_resourceset.store import sqlite_files
 from flux_resourceset.store.sqlite import SqliteStore
 
 
@@ -74,8 +74,8 @@ def test_the_journal_is_a_write_ahead_log(store: SqliteStore, path: Path) -> Non
 
 
 def test_the_file_says_whose_it_is_and_in_which_version(store: SqliteStore, path: Path) -> None:
-    assert pragma(path, "application_id") == sqlite.APPLICATION_ID
-    assert pragma(path, "user_version") == sqlite.SCHEMA_VERSION == len(sqlite.migrations())
+    assert pragma(path, "application_id") == sqlite_files.APPLICATION_ID
+    assert pragma(path, "user_version") == sqlite_files.SCHEMA_VERSION == len(sqlite_files.migrations())
 
 
 def test_what_was_committed_is_there_after_closing(store: SqliteStore, path: Path) -> None:
@@ -101,7 +101,7 @@ def schema_of(statements: str) -> list[tuple[str, str, str]]:
 
 def test_the_migrations_lead_to_the_schema() -> None:
     schema = (resources.files("flux_resourceset.store") / "sql" / "sqlite.sql").read_text()
-    assert schema_of("".join(sqlite.migrations())) == schema_of(schema)
+    assert schema_of("".join(sqlite_files.migrations())) == schema_of(schema)
     assert len(schema_of(schema)) > 6
 
 
@@ -122,10 +122,10 @@ def test_a_written_file_has_exactly_the_schema(store: SqliteStore, path: Path) -
 def test_a_newer_schema_is_refused(store: SqliteStore, path: Path) -> None:
     store.close()
     connection = sqlite3.connect(path)
-    connection.execute(f"PRAGMA user_version = {sqlite.SCHEMA_VERSION + 1}")
+    connection.execute(f"PRAGMA user_version = {sqlite_files.SCHEMA_VERSION + 1}")
     connection.close()
     for read_only in (False, True):
-        with pytest.raises(errors.Unavailable, match=f"schema {sqlite.SCHEMA_VERSION + 1}"):
+        with pytest.raises(errors.Unavailable, match=f"schema {sqlite_files.SCHEMA_VERSION + 1}"):
             SqliteStore(path, read_only=read_only)
 
 

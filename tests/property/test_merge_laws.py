@@ -118,6 +118,15 @@ def test_patches_are_those_of_the_cluster_or_empty(case: Any) -> None:
             assert "patches" not in item
 
 
+@given(cases("platform_components"))
+def test_a_component_waits_for_what_runs_on_its_cluster(case: Any) -> None:
+    kind, cluster, definitions = case
+    running = {ref["id"] for ref in cluster["platform_components"] if ref["enabled"] and ref["id"] in definitions}
+    for item in merge.inputs(kind, cluster, definitions):
+        assert item["depends_on"] == definitions[item["id"]]["depends_on"]
+        assert item["wait_for"] == [id for id in item["depends_on"] if id in running]
+
+
 @given(every_kind)
 def test_every_input_says_whose_it_is(case: Any) -> None:
     kind, cluster, definitions = case

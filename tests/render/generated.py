@@ -11,11 +11,12 @@ from flux_resourceset.kinds import Kind, Kinds
 Schema = dict[str, Any]
 
 HOSTILE = (
-    "plain", "", " leading", "trailing ", "a: b", "a #b", "- item", "? key", "---", "...", "'", '"', '"quoted"', "it's", "\\", "\\n",
-    "{a: b}", "[a, b]", "{{ .Values.x }}", "<< inputs.id >>", ">>", "<<", "${CLUSTER_DNS}", "$1", "%s", "%", "*anchor", "&anchor",
-    "!tag", "@at", "`raw`", "|", ">", "yes", "No", "on", "y", "n", "true", "FALSE", "null", "~", "1", "-1", "007", "0x1F", "0o17",
-    "1_000", "1e3", "1.10", ".5", ".inf", ".nan", "1:30", "2024-01-01", "2024-01-01T00:00:00Z", "=", "<<: *x", "a,b", "a=b,c={d}",
-    "Zürich", "日本語", "😀", "e\u0301", "\u00a0", "\u2028", "\u200b", "\ufeff", "<a href='x'>&amp;</a>", "x" * 300, "latest", "oci://x",
+    "plain", "", " leading", "trailing ", "a: b", "a #b", "- item", "? key", "---", "...", "'", "\"", "\"quoted\"", "it's",
+    "\\", "\\n", "{a: b}", "[a, b]", "{{ .Values.x }}", "<< inputs.id >>", ">>", "<<", "${CLUSTER_DNS}", "$1", "%s", "%",
+    "*anchor", "&anchor", "!tag", "@at", "`raw`", "|", ">", "yes", "No", "on", "y", "n", "true", "FALSE", "null", "~", "1",
+    "-1", "007", "0x1F", "0o17", "1_000", "1e3", "1.10", ".5", ".inf", ".nan", "1:30", "2024-01-01", "2024-01-01T00:00:00Z",
+    "=", "<<: *x", "a,b", "a=b,c={d}", "Zürich", "日本語", "😀", "é", "\u00a0", "\u2028", "\u200b", "\ufeff",
+    "<a href='x'>&amp;</a>", "x" * 300, "latest", "oci://x",
 )  # fmt: skip
 # of what slugify makes names; other scripts are refused by the built-in engine
 CLUSTER_NAMES = (
@@ -60,12 +61,13 @@ class Maker:
 
     def document(self, kinds: Kinds, kind: Kind) -> dict[str, Any]:
         """A document without violations; a hostile value in the wrong place is thrown away."""
-        while True:
+        for _ in range(1000):
             self._count += 1
             draft = {**self._value(kind.schema), "id": f"{self._random.choice('abyn')}-{self._count}"}
             whole = documents.completed(kind, draft)
             if not documents.violations(kinds, kind, whole):
                 return whole
+        raise AssertionError(f"no document of {kind.name} could be made")
 
     def _reference(self, kind: Kind) -> dict[str, Any]:
         given = {name: self._value(schema) for name, schema in kind.reference.items() if self._random.random() < 0.4}
@@ -93,6 +95,8 @@ class Maker:
         return self._text(schema)
 
     def _object(self, schema: Schema) -> dict[str, Any]:
+        if "pattern" in schema.get("propertyNames", {}):
+            return dict(schema["example"])
         required = schema.get("required", ())
         properties = schema.get("properties", {})
         found = {name: self._value(sub) for name, sub in properties.items() if name in required or self._random.random() < 0.7}
@@ -106,6 +110,6 @@ class Maker:
             return self._random.choice(["y", "1", "team-sandbox", "x" * 63, "null"])
         if schema.get("format") in _FORMATS:
             return self._random.choice(_FORMATS[schema["format"]])
-        if "pattern" in schema and "example" in schema and self._random.random() < 0.8:
-            return str(schema["example"])
+        if "pattern" in schema and self._random.random() < 0.8:
+            return str(schema.get("example", schema.get("default", "x")))
         return self._random.choice(HOSTILE)[: schema.get("maxLength", 1000)] + self._random.choice(["", "", "x"])

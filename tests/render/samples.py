@@ -35,6 +35,7 @@ INPUT: dict[str, Any] = {
 # An expression, and how %v shows its value
 EXPRESSIONS = [
     ("inputs.s", "Hello, World"),
+    ('regexMatch "(" "x"', "false"),
     ("inputs.n", "3"),
     ("inputs.f", "2.5"),
     ("inputs.big", "12345678"),
@@ -277,13 +278,16 @@ ACTIONS = [
     ("<< if $x := inputs.s >><< $x >><< end >>", "Hello, World"),
     ("<< range $v := inputs.l >><< $v >>;<< end >>", "b;a;c;"),
     ('<< index inputs.m "zz" >>', "<no value>"),
-    ('<< define "x" >><< $ >><< end >><< template "x" inputs.n >>', "3"),
+    ('<< define "z" >><< $ >><< end >><< template "z" inputs.n >>', "3"),
     ("<< $x := 1 >><< if true >><< $x = 2 >><< end >><< $x >>", "2"),
     ("<< range inputs.lm >><< range inputs.l >><< break >><< end >>o<< end >>", "oo"),
 ]
 
 # What neither engine renders
 BROKEN = [
+    '<< define "x" >>1<< end >><< define "x" >>2<< end >>',
+    "<< if false >><< unknown >><< end >>",
+    "<< if false >><< $unknown >><< end >>",
     "<< inputs.missing >>",
     "<< inputs.m.missing >>",
     "<< inputs.s.field >>",
@@ -319,7 +323,7 @@ BROKEN = [
     '<< ternary 1 2 "x" >>',
     "<< nindent 2 inputs.n >>",
     "<< div 1 0 >>",
-    '<< regexMatch "(" "x" >>',
+    '<< mustRegexMatch "(" "x" >>',
     '<< dig "s" "deeper" "d" inputs >>',
     "<< 1 2 >>",
     '<< inputs.m.zz | default "x" >>',

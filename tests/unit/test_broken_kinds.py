@@ -100,7 +100,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "a reference": (PLAIN + "      x: {$ref: '#/other'}\n", "$ref", r"\$ref is not supported"),
     "a wrong default": (PLAIN + "      x: {type: integer, default: many}\n", "many", "the default does not satisfy"),
     "a wrong reference default": (hinted("reference: {up: {type: boolean, default: 1}}"), "reference", "the default does not"),
-    "a filter of nothing": (PLAIN.replace("  items:", "  query_params: [{name: x}]\n  items:"), "query_params", "'x' is not among"),
+    "a filter of nothing": (PLAIN.replace("  items:", "  query_params: [{name: x}]\n  items:"), "query_params", "is not among"),
 }  # fmt: skip
 
 
@@ -139,3 +139,9 @@ def test_no_kind_takes_a_route_of_the_api(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["health", "ready", "metrics", "changes"])
 def test_the_routes_beside_the_collections_are_reserved(name: str) -> None:
     assert name in kinds.RESERVED_KINDS
+
+
+@pytest.mark.parametrize("name", sorted(kinds.RESERVED_FIELDS))
+def test_no_field_takes_a_reserved_name(name: str, tmp_path: Path) -> None:
+    with pytest.raises(errors.StartupError, match=f"'{name}' is reserved"):
+        samples.kinds_from(tmp_path, PLAIN + f"      {name}: {{type: string}}\n")

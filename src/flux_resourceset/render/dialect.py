@@ -19,6 +19,7 @@ _BOOL = re.compile(r"^(?:y|Y|yes|Yes|YES|on|On|ON|true|True|TRUE|n|N|no|No|NO|of
 _INT = re.compile(r"^[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)$")
 _FLOAT = re.compile(r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$")
 _ENDLESS = re.compile(r"^[-+]?\.(?:inf|Inf|INF)$|^\.(?:nan|NaN|NAN)$")
+_INT64 = 2**63  # whole numbers from here on are floats to Kubernetes
 _YES = frozenset({"y", "yes", "on", "true"})
 
 _RESOLVERS: tuple[tuple[str, re.Pattern[str], str | None], ...] = (
@@ -54,19 +55,19 @@ def _bool(loader: Any, node: yaml.ScalarNode) -> bool:
     return node.value.lower() in _YES
 
 
-def _int(loader: Any, node: yaml.ScalarNode) -> int:
+def _int(loader: Any, node: yaml.ScalarNode) -> int | float:
     text = node.value.replace("_", "")
     unsigned = text.lstrip("+-")
-    if len(unsigned) > 1 and unsigned[0] == "0" and unsigned.isdigit():
-        return int(text, 8)
-    return int(text, 0)
+    octal = len(unsigned) > 1 and unsigned[0] == "0" and unsigned.isdigit()
+    number = int(text, 8 if octal else 0)
+    return number if abs(number) < _INT64 else float(number)
 
 
 def _float(loader: Any, node: yaml.ScalarNode) -> float | int:
     if _ENDLESS.match(node.value):
         raise yaml.constructor.ConstructorError(None, None, "a number must be finite", node.start_mark)
     number = float(node.value)
-    return int(number) if number.is_integer() else number  # 1.0 is 1 in JSON
+    return int(number) if number.is_integer() and abs(number) < _INT64 else number  # 1.0 is 1 in JSON
 
 
 def _mapping(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:

@@ -1,43 +1,22 @@
-"""The SQLite store: one file in WAL mode, shared by any number of processes; this module alone knows sqlite3."""
+"""The SQLite store: one file in WAL mode, shared by any number of processes."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sqlite3
-import time as clock
-import uuid
 from collections.abc import Iterable, Iterator
-from importlib import resources
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
 from flux_resourceset import changes, errors
 from flux_resourceset.changes import Change, Entry, Query, Retired, Snapshot, Stored, Tombstone
-from flux_resourceset.store import Memo
-
-APPLICATION_ID = 0x464C5258  # "FLRX": not just any SQLite file
-BUSY_SECONDS = 10.0  # how long to wait for another process's write
+from flux_resourceset.store import Memo, sqlite_files
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _retired = msgspec.json.Decoder(tuple[Retired, ...]).decode
-
-_REMEDY = "start a server with API_MODE=crud on it first"
-
-
-def migrations() -> list[str]:
-    """The steps from nothing to the schema, in order."""
-    folder = resources.files("flux_resourceset.store") / "sql"
-    names = sorted(f.name for f in folder.iterdir() if re.fullmatch(r"sqlite_\d+\.sql", f.name))
-    return [(folder / name).read_text(encoding="utf-8") for name in names]
-
-
-SCHEMA_VERSION = len(migrations())
 
 
 @contextlib.contextmanager
@@ -65,17 +44,17 @@ class SqliteStore:
             if read_only:
                 self._reader = self._open_reader()
             else:
-                self._writer = _open_writer(path, create)
-                self._reader = _connect(path, "ro")
+                self._writer = sqlite_files.open_writer(path, create)
+                self._reader = sqlite_files.connect(path, "ro")
             self._identity = self._file()
             self._watch = self._reader.cursor()
 
     def _open_reader(self) -> sqlite3.Connection:
         if not self.path.exists():
-            raise errors.Unavailable(f"there is no database at {self.path}; {_REMEDY}")
-        connection = _connect(self.path, "ro")
+            raise errors.Unavailable(f"there is no database at {self.path}; {sqlite_files.REMEDY}")
+        connection = sqlite_files.connect(self.path, "ro")
         try:
-            _check_schema(connection, self.path)
+            sqlite_files.check_schema(connection, self.path)
         except sqlite3.OperationalError:
             # WAL needs a -shm file beside the database. On a read-only volume with no writer about there is none
             # and none can be made; then the file stands still, and can be read as it is until it changes.
@@ -83,8 +62,8 @@ class SqliteStore:
             if Path(f"{self.path}-wal").exists():
                 raise
             self._frozen = self._file()
-            connection = _connect(self.path, "ro&immutable=1")
-            _check_schema(connection, self.path)
+            connection = sqlite_files.connect(self.path, "ro&immutable=1")
+            sqlite_files.check_schema(connection, self.path)
         return connection
 
     def _file(self) -> object:
@@ -137,7 +116,7 @@ class SqliteStore:
 
     def begin(self) -> SqliteTransaction:
         with _speaking(self.path):
-            _begin_immediate(self._writer)
+            sqlite_files.begin_immediate(self._writer)
         return SqliteTransaction(self._writer, self.path)
 
     def close(self) -> None:
@@ -211,107 +190,6 @@ class SqliteTransaction:
         with contextlib.suppress(sqlite3.Error):
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
-
-
-# Opening
-
-
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    # used by one thread at a time, but not always by the same
-    connection = sqlite3.connect(
-        f"file:{quote(str(path))}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False,
-        timeout=BUSY_SECONDS,
-    )  # fmt: skip
-    connection.execute("PRAGMA foreign_keys = ON")
-    return connection
-
-
-def _open_writer(path: Path, create: bool) -> sqlite3.Connection:
-    if not path.exists():
-        if not create:
-            raise errors.Unavailable(f"there is no database at {path}; use mode=rwc in DATABASE_URL to create it")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # the -wal and -shm files take the same mode
-        except OSError as exc:
-            raise errors.Unavailable(f"the database {path} cannot be created: {exc.strerror}") from exc
-    connection = _connect(path, "rw")
-    _retry(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
-    connection.execute("PRAGMA synchronous = FULL")
-    damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if damage != "ok":
-        raise errors.Unavailable(f"the database {path} is damaged ({damage}); restore it from a backup")
-    _migrate(connection, path)
-    return connection
-
-
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    _begin_immediate(connection)
-    try:
-        version = _version(connection)
-        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-        if version == 0 and tables:
-            raise errors.Unavailable(f"the database {path} belongs to another program")
-        if version > SCHEMA_VERSION:
-            raise errors.Unavailable(f"the database {path} has schema {version}, newer than this program's {SCHEMA_VERSION}")
-        for step in migrations()[version:]:
-            for statement in _statements(step):
-                connection.execute(statement)
-        if version == 0:
-            connection.execute("INSERT INTO identity VALUES (?)", (uuid.uuid4().hex,))
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-def _statements(script: str) -> Iterator[str]:
-    """The statements of a script, one by one, because executescript would commit in between."""
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
-
-
-def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
-    version = _version(connection)
-    if version == 0:
-        raise errors.Unavailable(f"the database {path} has no schema yet; {_REMEDY}")
-    if version != SCHEMA_VERSION:
-        raise errors.Unavailable(
-            f"the database {path} has schema {version} and this program wants {SCHEMA_VERSION}; "
-            "run the same release as the writer"
-        )
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    mine = connection.execute("PRAGMA application_id").fetchone()[0] in (0, APPLICATION_ID)
-    if not mine:
-        raise errors.Unavailable("the database belongs to another program")
-    return version
-
-
-def _begin_immediate(connection: sqlite3.Connection) -> None:
-    _retry(lambda: connection.execute("BEGIN IMMEDIATE"))
-
-
-def _retry(action: Any) -> None:
-    """SQLite waits by itself for a lock, but gives up at once in some races of opening and recovery."""
-    deadline = clock.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            action()
-            return
-        except sqlite3.OperationalError as exc:
-            if ("locked" not in str(exc) and "busy" not in str(exc)) or clock.monotonic() > deadline:
-                raise
-            clock.sleep(0.01)
 
 
 @contextlib.contextmanager

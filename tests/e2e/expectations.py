@@ -1,0 +1,196 @@
+"""What each view must become in the cluster, said in Python, without a look at the templates."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+Input = dict[str, Any]
+Object = dict[str, Any]
+
+FLUX = "flux-system"
+RBAC = "rbac.authorization.k8s.io"
+_TYPED = re.compile(r"true|false|0|-?[1-9][0-9]{0,17}")  # the rule of deploy/cluster/README.md
+
+
+def manifest(api: str, kind: str, name: str, namespace: str | None = None, **rest: Any) -> Object:
+    scope = {"namespace": namespace} if namespace else {}
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": name, **scope}, **rest}
+
+
+def annotated(item: Input, found: Object, **annotations: str) -> Object:
+    found["metadata"]["annotations"] = {**annotations, "event.toolkit.fluxcd.io/digest": item["digest"]}
+    return found
+
+
+def namespace(item: Input) -> list[Object]:
+    found = annotated(item, manifest("v1", "Namespace", item["id"]), **item["annotations"])
+    if not item["allow_prune"]:
+        found["metadata"]["annotations"]["fluxcd.controlplane.io/prune"] = "disabled"
+    if item["labels"]:
+        found["metadata"]["labels"] = dict(item["labels"])
+    return [found]
+
+
+def rolebinding(item: Input) -> list[Object]:
+    subjects = []
+    for given in item["subjects"]:
+        own = {"namespace": given["namespace"]} if given["kind"] == "ServiceAccount" else {"apiGroup": RBAC}
+        subjects.append({"kind": given["kind"], "name": given["name"], **own})
+    role = {"apiGroup": RBAC, "kind": "ClusterRole", "name": item["role"]}
+    found = manifest(f"{RBAC}/v1", "ClusterRoleBinding", item["id"], roleRef=role, subjects=subjects)
+    return [annotated(item, found, **{"fluxcd.controlplane.io/force": "enabled"})]
+
+
+# Components
+
+
+def component(item: Input) -> list[Object]:
+    """Without the ConfigMap of the patches and the ways they are taken from it: `patches` reads those."""
+    if not item["enabled"]:
+        return []
+    return _helm(item) if item["type"] == "helm" else _kustomize(item)
+
+
+def _path(item: Input) -> str:
+    path: str = item["component_path"]
+    return f"{path.removesuffix('/')}/{item['cluster']['environment']}" if item["cluster_env_enabled"] else path
+
+
+def _waits(item: Input) -> Object:
+    names = [{"name": f"platform-{id}"} for id in item["wait_for"]]
+    return {"dependsOn": names} if names else {}
+
+
+def _helm(item: Input) -> list[Object]:
+    source = f"charts-{item['id']}"
+    url = item["source"]["oci_url"]
+    oci = {"type": "oci"} if url.startswith("oci://") else {}
+    version = item["source"]["oci_tag"]
+    if version == "latest":
+        version = item["component_version"]
+    chart = {
+        "chart": _path(item), "interval": "10m", "sourceRef": {"kind": "HelmRepository", "name": source, "namespace": FLUX},
+        **({} if version == "latest" else {"version": version}),
+    }  # fmt: skip
+    remediation = {"remediation": {"retries": 3}}
+    spec = {
+        "interval": "10m", "releaseName": item["id"], "targetNamespace": item["id"], "chart": {"spec": chart},
+        "install": {"createNamespace": True, **remediation}, "upgrade": remediation, "driftDetection": {"mode": "enabled"},
+        **_waits(item),
+    }  # fmt: skip
+    return [
+        manifest("source.toolkit.fluxcd.io/v1", "HelmRepository", source, FLUX, spec={"interval": "30m", "url": url, **oci}),
+        annotated(item, manifest("helm.toolkit.fluxcd.io/v2", "HelmRelease", f"platform-{item['id']}", FLUX, spec=spec)),
+    ]
+
+
+def _kustomize(item: Input) -> list[Object]:
+    source = f"charts-{item['id']}"
+    artifact = {"interval": "10m", "url": item["source"]["oci_url"], "ref": {"tag": item["source"]["oci_tag"]}}
+    spec = {
+        "interval": "10m", "retryInterval": "1m", "timeout": "5m", "prune": True, "wait": True, "path": f"./{_path(item)}",
+        "sourceRef": {"kind": "OCIRepository", "name": source}, **_waits(item),
+    }  # fmt: skip
+    return [
+        manifest("source.toolkit.fluxcd.io/v1", "OCIRepository", source, FLUX, spec=artifact),
+        annotated(item, manifest("kustomize.toolkit.fluxcd.io/v1", "Kustomization", f"platform-{item['id']}", FLUX, spec=spec)),
+    ]
+
+
+def as_helm_takes_it(value: Any) -> Any:
+    """What a chart gets of a patch value."""
+    if isinstance(value, str) and _TYPED.fullmatch(value):
+        return json.loads(value)
+    return value
+
+
+def as_a_variable(value: Any) -> str:
+    """What a kustomize component gets of a patch value."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def taken_by_helm(data: Object, entry: Object) -> Any:
+    """How helm-controller reads an entry of valuesFrom."""
+    key, text = entry["valuesKey"], data[entry["valuesKey"]]
+    if "targetPath" not in entry:
+        value = json.loads(text)
+        for step in key.split("."):
+            (value,) = (item for name, item in value.items() if name == step)
+        return value
+    assert entry["targetPath"] == key
+    if entry.get("literal"):
+        return text
+    assert _TYPED.fullmatch(text), f"{text!r} would be read in the grammar of --set"
+    return json.loads(text)
+
+
+# The kinds of examples/kinds
+
+
+def network_policy(item: Input) -> list[Object]:
+    rules = [
+        {
+            "from": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": rule["from_namespace"]}}}],
+            "ports": [{"port": rule["port"]}],
+        }
+        for rule in item["ingress_rules"]
+    ]
+    spec = {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": rules}
+    found = manifest("networking.k8s.io/v1", "NetworkPolicy", item["id"], item["target_namespace"], spec=spec)
+    return [annotated(item, found)]
+
+
+def resource_quota(item: Input) -> list[Object]:
+    def made(kind: str, spec: Object) -> Object:
+        return annotated(item, manifest("v1", kind, item["id"], item["target_namespace"], spec=spec))
+
+    limits = {"default": item["container_defaults"], "defaultRequest": item["container_requests"]}
+    given = {name: value for name, value in limits.items() if value}
+    ranges = [made("LimitRange", {"limits": [{"type": "Container", **given}]})] if given else []
+    return [made("ResourceQuota", {"hard": item["hard"]}), *ranges]
+
+
+def external_secret(item: Input) -> list[Object]:
+    data = [
+        {"secretKey": entry["name"], "remoteRef": {"key": entry["remote_key"], **_property(entry)}} for entry in item["entries"]
+    ]
+    spec = {
+        "refreshInterval": item["refresh_interval"], "secretStoreRef": {"kind": item["store_kind"], "name": item["store"]},
+        "target": {"name": item["id"], "creationPolicy": "Owner"}, "data": data,
+    }  # fmt: skip
+    found = manifest("external-secrets.io/v1", "ExternalSecret", item["id"], item["target_namespace"], spec=spec)
+    return [annotated(item, found)]
+
+
+def _property(entry: Input) -> Object:
+    return {"property": entry["remote_property"]} if entry["remote_property"] else {}
+
+
+def ingress_route(item: Input) -> list[Object]:
+    paths = [
+        {
+            "path": path["path"], "pathType": path["path_type"],
+            "backend": {"service": {"name": path["service"], "port": {"number": path["port"]}}},
+        }
+        for path in item["paths"]
+    ]  # fmt: skip
+    spec = {
+        "ingressClassName": item["ingress_class"], "tls": [{"hosts": [item["host"]], "secretName": item["tls_secret"]}],
+        "rules": [{"host": item["host"], "http": {"paths": paths}}],
+    }  # fmt: skip
+    issuer = {"cert-manager.io/cluster-issuer": item["cluster_issuer"]} if item["cluster_issuer"] else {}
+    return [annotated(item, manifest("networking.k8s.io/v1", "Ingress", item["id"], item["target_namespace"], spec=spec), **issuer)]
+
+
+BY_KIND: dict[str, Callable[[Input], list[Object]]] = {
+    "platform_components": component,
+    "namespaces": namespace,
+    "rolebindings": rolebinding,
+    "network_policies": network_policy,
+    "resource_quotas": resource_quota,
+    "external_secrets": external_secret,
+    "ingress_routes": ingress_route,
+}

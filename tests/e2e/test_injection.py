@@ -1,0 +1,151 @@
+"""No document that the API accepts can add, drop or change an object beyond what it says: rendered by Flux Operator itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import live
+from flux_resourceset import kinds
+from flux_resourceset.render import bundle, dialect
+from unit import samples
+
+from . import expectations, hostile
+from .tools import build
+
+Object = dict[str, Any]
+
+KNOWN = kinds.load(live.ROOT / "examples" / "kinds")
+EXAMPLES = 8  # each is a cluster with up to 15 definitions
+OWNER = "resourceset.fluxcd.controlplane.io"
+DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+
+
+class Loader(yaml.SafeLoader):
+    """Only what JSON knows is more than text: Go quotes texts that look like it, and leaves `<<`, `=` and dates bare."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # PyYAML's own name and form
+
+
+for _tag, _pattern, _first in (
+    ("null", r"null|~|", ["n", "~", ""]),
+    ("bool", r"true|false", ["t", "f"]),
+    ("int", r"-?[0-9]+", list("-0123456789")),
+):
+    Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})$"), _first)
+
+
+def rendered(directory: Path, kind: kinds.Kind, inputs: list[Object]) -> list[Object]:
+    """What the flux-operator CLI makes of the shipped template and these inputs."""
+    template = kind.resourceset or bundle.resourceset(kind.endpoint)
+    assert template
+    (directory / "template.yaml").write_text(template, encoding="utf-8")
+    (directory / "inputs.json").write_text(dialect.json_text(inputs), encoding="utf-8")
+    cli = build.home(os.environ) / "bin" / "flux-operator-cli"
+    files = ("-f", str(directory / "template.yaml"), "--inputs-from", str(directory / "inputs.json"))
+    done = subprocess.run([str(cli), "build", "rset", *files], capture_output=True, text=True, check=False, timeout=60)
+    if "no objects were generated" in done.stderr:
+        return []
+    assert done.returncode == 0, done.stderr
+    return [found for found in yaml.load_all(done.stdout, Loader) if found]  # a SafeLoader
+
+
+def inputs_of(kind: str, cluster: Object, definitions: list[Object]) -> list[Object]:
+    """Through the API's own door: every document is accepted or the test fails, and the answer is what Flux would get."""
+    ledger = samples.ledger_of(KNOWN)
+    samples.create(ledger, kind, *definitions)
+    samples.create(ledger, "clusters", cluster)
+    body = ledger.fleet.answer(f"{cluster['cluster_dns']}/{KNOWN.by_name[kind].endpoint}".encode())
+    inputs: list[Object] = json.loads(body)["inputs"]
+    assert [item["id"] for item in inputs] == [reference["id"] for reference in cluster[kind]]
+    return inputs
+
+
+def owned(view: str, found: Object) -> Object:
+    """As Flux Operator marks what it makes."""
+    metadata = found["metadata"]
+    marks = {f"{OWNER}/name": view, f"{OWNER}/namespace": expectations.FLUX}
+    return {**found, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **marks}}}
+
+
+def by_identity(objects: list[Object]) -> dict[tuple[str, str, str], Object]:
+    return {(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]): each for each in objects}
+
+
+@pytest.mark.parametrize("kind", hostile.DEFINITIONS)
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_hostile_documents_make_exactly_the_expected_objects(
+    kind: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    cluster, definitions = data.draw(hostile.fleets(kind))
+    inputs = inputs_of(kind, cluster, definitions)
+    view = KNOWN.by_name[kind]
+    found = rendered(tmp_path_factory.mktemp("render"), view, inputs)
+    expected = [owned(view.endpoint, each) for item in inputs for each in expectations.BY_KIND[kind](item)]
+    if kind == "platform_components":
+        found = without_patches(view.endpoint, found, inputs)
+    assert by_identity(found) == by_identity(expected)
+    assert len(found) == len(expected)
+
+
+def without_patches(view: str, objects: list[Object], inputs: list[Object]) -> list[Object]:
+    """The objects without what patches made, after each patch was found to arrive as it was given."""
+    found = by_identity(objects)
+    for item in inputs:
+        if item["enabled"] and item["patches"]:
+            kind = "HelmRelease" if item["type"] == "helm" else "Kustomization"
+            spec = found[kind, expectations.FLUX, f"platform-{item['id']}"]["spec"]
+            name = (spec["valuesFrom"][0] if item["type"] == "helm" else spec["postBuild"]["substituteFrom"][0])["name"]
+            config_map = found.pop(("ConfigMap", expectations.FLUX, name))
+            check_config_map(view, config_map, item)
+            if item["type"] == "helm":
+                check_values(spec.pop("valuesFrom"), config_map, item["patches"])
+            else:
+                check_variables(spec.pop("postBuild"), config_map, item["patches"])
+    return list(found.values())
+
+
+def check_config_map(view: str, found: Object, item: Object) -> None:
+    name = found["metadata"]["name"]
+    assert DNS_NAME.fullmatch(name), name
+    assert name.startswith(f"values-{item['id']}-")
+    assert len(name) <= 253
+    bare = {key: value for key, value in found.items() if key != "data"}
+    expected = expectations.manifest("v1", "ConfigMap", name, expectations.FLUX)
+    expected["metadata"]["labels"] = {"reconcile.fluxcd.io/watch": "Enabled"}
+    assert bare == owned(view, expected)
+    assert all(isinstance(text, str) for text in found["data"].values())
+
+
+def check_values(entries: list[Object], config_map: Object, patches: Object) -> None:
+    assert {(entry["kind"], entry["name"]) for entry in entries} == {("ConfigMap", config_map["metadata"]["name"])}
+    taken = {entry["valuesKey"]: expectations.taken_by_helm(config_map["data"], entry) for entry in entries}
+    wanted = {key: expectations.as_helm_takes_it(value) for key, value in patches.items()}
+    assert taken == wanted
+    assert {key: type(value) is bool for key, value in taken.items()} == {key: type(value) is bool for key, value in wanted.items()}
+    assert len(entries) == len(patches) == len(config_map["data"])
+
+
+def check_variables(post_build: Object, config_map: Object, patches: Object) -> None:
+    assert post_build == {"substituteFrom": [{"kind": "ConfigMap", "name": config_map["metadata"]["name"]}]}
+    data = config_map["data"]
+    assert data.keys() == patches.keys()
+    for key, value in patches.items():
+        if isinstance(value, float):
+            assert float(data[key]) == value
+        else:
+            assert data[key] == expectations.as_a_variable(value)
+
+
+def test_the_hostile_kinds_are_all_kinds_with_a_view() -> None:
+    assert set(hostile.DEFINITIONS) == set(expectations.BY_KIND) == {kind.name for kind in KNOWN.referenced}
