@@ -9,6 +9,9 @@ import yaml
 
 from flux_resourceset import errors
 
+# the same language, ten times as fast where libyaml is there
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
 
 class LinedFile:
     """A YAML file that knows the line of everything in it."""
@@ -16,11 +19,11 @@ class LinedFile:
     def __init__(self, source: str, text: str) -> None:
         self.source = source
         try:
-            self.root = yaml.compose(text, Loader=yaml.SafeLoader)
+            self.root = yaml.compose(text, Loader=_LOADER)
             if self.root is None:
                 raise errors.StartupError(f"{source}:1: the file is empty; it should define a kind")
             self._check_keys(self.root)
-            self.data: Any = yaml.safe_load(text)
+            self.data: Any = yaml.load(text, Loader=_LOADER)  # noqa: S506  # a safe one, see above
         except yaml.MarkedYAMLError as exc:
             line = exc.problem_mark.line + 1 if exc.problem_mark else 1
             raise errors.StartupError(f"{source}:{line}: not valid YAML: {exc.problem}") from exc

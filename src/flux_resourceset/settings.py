@@ -103,7 +103,8 @@ class Settings:
         if crud and (write or read):
             known.append(tokens.Token.of("write", "write", write or read))
         shared = crud and bool(read) and write in ("", read)
-        if shared and _flag("PRODUCTION", value("PRODUCTION")):
+        production = _flag("PRODUCTION", value("PRODUCTION"))
+        if shared and production:
             raise errors.StartupError("CRUD_AUTH_TOKEN must be set and differ from AUTH_TOKEN when PRODUCTION=true")
         host, port = _address(value("LISTEN_ADDR"))
         database = _database(value("DATABASE_URL"))

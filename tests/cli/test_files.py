@@ -51,8 +51,8 @@ def fleets(draw: st.DrawFn) -> list[dict[str, Any]]:
     return [cluster, component, namespace, binding]  # the cluster first: one transaction does not mind the order
 
 
-# no shrinking: every example starts six processes
-@settings(max_examples=10, deadline=None, phases=[Phase.explicit, Phase.generate])
+# no shrinking: every example starts five processes
+@settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(fleets())
 def test_whatever_is_printed_as_yaml_can_be_applied_and_changes_nothing(
     cli: Cli, api: httpx.Client, documents: list[dict[str, Any]]
@@ -60,8 +60,8 @@ def test_whatever_is_printed_as_yaml_can_be_applied_and_changes_nothing(
     cli.ok("apply", "-f", "-", stdin=json.dumps(documents[:1]) + json.dumps(documents[1:]))
     id = documents[0]["id"]
     before = api.get("/changes?limit=1").json()[0]["revision"]
-    printed = "---\n".join(cli.ok(group, "get", id, "-o", "yaml").out for group in ("cluster", "component"))
-    printed += "---\n" + "---\n".join(cli.ok(group, "list", "-o", "yaml").out for group in ("namespace", "rolebinding"))
+    printed = cli.ok("cluster", "get", id, "-o", "yaml").out + "---\n"
+    printed += "---\n".join(cli.ok(group, "list", "-o", "yaml").out for group in ("component", "namespace"))
     done = cli("apply", "-f", "-", "-o", "table", stdin=printed)
     assert done.code == 0, done
     assert {line.rpartition(" ")[2] for line in done.out.splitlines()} == {"unchanged"}
@@ -107,7 +107,8 @@ def test_apply_can_be_rehearsed(cli: Cli, api: httpx.Client) -> None:
     [
         "just words", "kind: namespace\n", "id: x\n", "kind: nothing\nid: x\n", "kind: namespace\nid: 1\n", "a: [",
         "kind: namespace\nid: x\nid: y\n", '{"kind": "namespace", "id": "x", "id": "y"}',
-        "kind: namespace\nid: x\nlabels: {1: a}\n", "", "---\n", "kind: namespace\nid: x\n---\nkind: namespaces\nid: x\n", "kind: namespace\nid: x\nlabels: !!binary aGk=\n",
+        "kind: namespace\nid: x\nlabels: {1: a}\n", "", "---\n", "kind: namespace\nid: x\n---\nkind: namespaces\nid: x\n",
+        "kind: namespace\nid: x\nlabels: !!binary aGk=\n",
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_document_is_a_usage_error(cli: Cli, text: str) -> None:

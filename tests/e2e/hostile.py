@@ -79,7 +79,7 @@ DEFINITIONS: dict[str, Documents] = {
         {
             "target_namespace": labels,
             "hard": st.dictionaries(
-                st.sampled_from(["cpu", "limits.memory", "pods", "services.nodeports", "count/n", "count/1e3.null"])
+                st.sampled_from(["cpu", "limits.memory", "pods", "services.nodeports", "count/no", "count/1e3.null"])
                 | st.from_regex(re.compile(r"count/[a-z0-9][a-z0-9.-]{0,9}[a-z0-9]"), fullmatch=True),
                 quantities, min_size=1, max_size=4,
             ),
@@ -139,7 +139,7 @@ def fleets(draw: st.DrawFn, kind: str) -> tuple[Document, list[Document]]:
     references = [{"id": each["id"], **draw(REFERENCES.get(kind, st.just({})))} for each in definitions]
     cluster: Document = {
         "id": "c1",
-        "cluster_name": draw(texts),
+        "cluster_name": draw(texts)[:253],
         "cluster_dns": "c1.example.com",
         "environment": draw(st.sampled_from(["dev", "prod"])),
         kind: draw(st.permutations(references)),

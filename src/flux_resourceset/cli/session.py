@@ -147,7 +147,9 @@ class Session:
             return
         if not self.interactive:
             rehearsal = any(option.name == "--dry-run" for option in self.command.options)
-            raise failures.usage(f"{question} Say --yes to do it" + (", or --dry-run to see what it would do" if rehearsal else ""))
+            raise failures.usage(
+                f"{question} Say --yes to do it" + (", or --dry-run to see what it would do" if rehearsal else "")
+            )
         sys.stderr.write(f"{question} [y/N] ")
         sys.stderr.flush()
         if self.stdin.readline().strip().lower() not in ("y", "yes"):

@@ -1,0 +1,131 @@
+"""Batches: all or nothing whatever fails, and safe to repeat, also when the server goes away in between."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import live
+from cli.command import Cli
+
+CLUSTER = {"cluster_name": "n", "environment": "dev"}
+
+# an operation that is good at any time, and ones that fail for reasons found early, late, and only at the end
+GOOD = [
+    {"op": "create", "kind": "namespaces", "id": "whole-new", "document": {}},
+    {"op": "patch", "kind": "namespaces", "id": "podinfo", "document": {"labels": {"touched": "yes"}}},
+    {"op": "assign", "kind": "rolebindings", "id": "dev-readers", "document": {}, "selector": ""},
+    {
+        "op": "patch-values",
+        "kind": "platform_components",
+        "id": "podinfo",
+        "values": {"touched": "yes"},
+        "clusters": ["demo-cluster-01"],
+    },
+]
+BAD = [
+    ({"op": "create", "kind": "namespaces", "id": "Bad", "document": {}}, 422),
+    ({"op": "create", "kind": "namespaces", "id": "podinfo", "document": {}}, 409),
+    ({"op": "replace", "kind": "namespaces", "id": "nowhere", "document": {}}, 404),
+    ({"op": "delete", "kind": "rolebindings", "id": "platform-admins"}, 409),
+    ({"op": "assign", "kind": "namespaces", "id": "nowhere", "clusters": ["demo-cluster-01"]}, 422),
+    ({"op": "assign", "kind": "namespaces", "id": "podinfo", "clusters": ["demo-cluster-01", "nowhere"]}, 404),
+    ({"op": "patch-values", "kind": "platform_components", "id": "nowhere", "values": {}, "selector": ""}, 404),
+    ({"op": "create", "kind": "clusters", "id": "late", "document": {**CLUSTER, "cluster_dns": "demo-cluster-01.k8s.example.com"}}, 409),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A server for these tests alone, so that nothing else makes revisions."""
+    with (
+        live.serving(tmp_path_factory.mktemp("own"), SEED_FILE=str(live.ROOT / "data" / "seed.json")) as server,
+        server.client() as api,
+    ):
+        yield api
+
+
+def everything(api: httpx.Client) -> Any:
+    return api.get("/export").json()
+
+
+@settings(max_examples=40, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(st.lists(st.sampled_from(GOOD), unique_by=id, max_size=4), st.sampled_from(BAD), st.data())
+def test_one_failing_operation_anywhere_leaves_everything_as_it_was(
+    own: httpx.Client, good: list[Any], bad: tuple[Any, int], data: st.DataObject
+) -> None:
+    operation, status = bad
+    place = data.draw(st.integers(0, len(good)))
+    before = everything(own)
+    for query in ("", "?dry_run=true"):
+        answer = own.post(f"/batch{query}", json={"operations": [*good[:place], operation, *good[place:]]})
+        assert answer.status_code == status, answer.text
+        assert answer.json()["index"] == place
+    assert everything(own) == before
+
+
+def test_a_batch_repeated_after_a_restart_gives_the_first_answer_and_changes_nothing(tmp_path: Path) -> None:
+    body = {"operations": [{"op": "create", "kind": "namespaces", "id": "once", "document": {}}]}
+    key = {"Idempotency-Key": "the same"}
+    with live.serving(tmp_path, SEED_FILE="") as server, server.client() as api:
+        first = api.post("/batch", json=body, headers=key)
+        assert first.status_code == 200
+        assert api.post("/batch", json=body, headers=key).content == first.content
+        server.kill()
+    with live.serving(tmp_path, SEED_FILE="") as server, server.client() as api:
+        assert api.post("/batch", json=body, headers=key).content == first.content
+        assert api.post("/batch", json={"operations": []}, headers=key).status_code == 422
+        assert [entry["revision"] for entry in api.get("/changes").json()] == [1]
+
+
+class Cutter:
+    """A proxy that carries out the first batch and cuts the connection before its answer."""
+
+    def __init__(self, behind: tuple[str, int]) -> None:
+        self._behind = behind
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.cuts = 0
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._carry(connection)
+
+    def _carry(self, connection: socket.socket) -> None:
+        with connection, socket.create_connection(self._behind) as server:
+            while request := connection.recv(1 << 20):
+                server.sendall(request)
+                answer = server.recv(1 << 20)
+                if request.startswith(b"POST /batch ") and not self.cuts:
+                    self.cuts += 1
+                    return
+                connection.sendall(answer)
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+def test_a_command_whose_answer_was_lost_is_repeated_and_done_once(cli: Cli, server: live.Server, api: httpx.Client) -> None:
+    cutter = Cutter(server.address)
+    try:
+        done = cli.but(FLUX_API_URL=cutter.url).ok("namespace", "create", "lost-answer", "--cluster", "demo-cluster-01")
+    finally:
+        cutter.close()
+    assert cutter.cuts == 1
+    assert "1 created, 1 updated" in done.err  # the first answer, not one about something that exists already
+    assert len(api.get("/changes?id=lost-answer").json()) == 1
+    cli.ok("namespace", "unassign", "lost-answer", "--cluster", "demo-cluster-01")

@@ -1,0 +1,70 @@
+"""Contexts: stored, chosen, kept secret, and beaten by the environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import live
+from cli.command import Cli
+
+
+def path(cli: Cli) -> Path:
+    return cli.home / ".config" / "flux-resourceset" / "config.yaml"
+
+
+def test_a_context_stands_for_the_variables(offline: Cli, server: live.Server) -> None:
+    made = offline.ok(
+        "config", "set-context", "here", "--url", server.url, "--token", "-", "--write-token", "-",
+        stdin=f"{live.READ}\n{live.WRITE}\n",
+    )  # fmt: skip
+    assert made.data == {"name": "here", "current": True, "url": server.url, "token": True, "write_token": True}
+    assert path(offline).stat().st_mode & 0o777 == 0o600
+    assert offline.ok("cluster", "get", "demo-cluster-01", "-o", "name").out == "clusters/demo-cluster-01\n"
+    offline.ok("namespace", "create", "by-context")
+
+
+def test_contexts_can_be_switched_and_listed_without_their_tokens(offline: Cli, server: live.Server) -> None:
+    offline.ok("config", "set-context", "one", "--url", "http://127.0.0.1:9", "--token", "hush-hush")
+    offline.ok("config", "set-context", "two", "--url", server.url, "--token", live.READ)
+    listed = offline.ok("config", "get-contexts")
+    assert [(row["name"], row["current"]) for row in listed.data] == [("one", True), ("two", False)]
+    assert "hush-hush" not in listed.out
+    assert offline.refused(5, "cluster", "list")
+    assert offline.ok("--context", "two", "cluster", "list", "-o", "name").out
+    assert offline.ok("cluster", "list", "--context=two", "-o", "name").out
+    offline.ok("config", "use-context", "two")
+    assert offline.ok("cluster", "list", "-o", "name").out
+    offline.ok("config", "set-context", "two", "--write-token", live.WRITE)
+    assert offline.ok("config", "get-contexts").data[1] == {
+        "name": "two", "current": True, "url": server.url, "token": True, "write_token": True,
+    }  # fmt: skip
+
+
+def test_environment_variables_win(offline: Cli, server: live.Server) -> None:
+    offline.ok("config", "set-context", "nowhere", "--url", "http://127.0.0.1:9", "--token", live.READ)
+    elsewhere = offline.but(FLUX_API_URL=server.url)
+    assert elsewhere.ok("cluster", "list", "-o", "name").out
+    told = elsewhere.ok("cluster", "list", "-o", "name", "--context", "nowhere")
+    assert "FLUX_API_URL is set" in told.err
+
+
+def test_a_file_that_others_can_read_is_refused_with_the_remedy(offline: Cli) -> None:
+    offline.ok("config", "set-context", "here", "--url", "http://127.0.0.1:9", "--token", "x")
+    path(offline).chmod(0o644)
+    (line,) = offline.refused(2, "cluster", "list")
+    assert line.endswith(f"chmod 600 {path(offline)}")
+    assert offline.refused(2, "config", "get-contexts")
+    assert offline.ok("--help").out  # help does not need a good configuration
+
+
+def test_wrong_configurations_are_usage_errors(offline: Cli) -> None:
+    assert offline.refused(2, "config", "set-context", "x")
+    assert offline.refused(2, "config", "set-context", "x", "--url", "nowhere")
+    assert offline.refused(2, "config", "set-context", "x", "--url", "http://h", "--token", "-")
+    assert offline.refused(2, "config", "use-context", "x")
+    assert "no context 'x'" in offline.refused(2, "cluster", "list", "--context", "x")[0]
+    path(offline).parent.mkdir(parents=True, exist_ok=True)
+    for text in ("a: [", "contexts: 3", "contexts: {a: {url: 3}}", "contexts: {a: {what: x}}"):
+        path(offline).write_text(text)
+        path(offline).chmod(0o600)
+        assert offline.refused(2, "cluster", "list")

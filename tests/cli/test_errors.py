@@ -1,0 +1,156 @@
+"""Errors: one line each, the right exit code, never a traceback."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+import live
+from cli.command import Cli
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("namespaec", "list"), "unknown command 'namespaec' (did you mean namespace?); see flux-resourceset-cli --help"),
+        (("namespace", "lst"), "namespace has no command 'lst' (did you mean list?)"),
+        (("namespace",), "say what to do with namespace: list, get"),
+        (("cluster", "assign", "x"), "cluster has no command 'assign'"),
+        (("cluster", "delete", "x"), "cluster has no command 'delete'"),
+        (("cluster", "list", "--limt", "3"), "unknown option --limt (did you mean --limit?)"),
+        (("cluster", "list", "-o", "xml"), "-o is 'xml'; it must be one of table, wide, json, yaml, name"),
+        (("cluster", "get"), "<id> is missing"),
+        (("cluster", "get", ""), "<id> must not be empty"),
+        (("cluster", "get", "a", "b"), "unexpected argument 'b'"),
+        (("namespace", "create", "x", "--label"), "--label needs a value"),
+        (("namespace", "create", "x", "--allow-prune=yes"), "--allow-prune takes no value"),
+        (("rolebinding", "create", "x", "--subject", "{"), "--subject '{' is not JSON"),
+        (("cluster", "list", "--timeout", "soon"), "--timeout is 'soon'"),
+        (("cluster", "list", "--reason", "two\nlines"), "--reason must be one line"),
+        (("--nothing",), "unknown option --nothing"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_told_in_one_line(cli: Cli, words: tuple[str, ...], line: str) -> None:
+    (told,) = cli.refused(2, *words)
+    assert told.startswith(line)
+
+
+def test_every_violation_is_a_line_that_names_the_document_and_the_field(cli: Cli) -> None:
+    assert cli.refused(3, "cluster", "create", "x", "--environment", "moon", "--cluster-name", "x") == [
+        'clusters "x": /cluster_dns is required',
+        'clusters "x": /environment must be one of dev, qa, uat, prod',
+    ]
+    assert cli.refused(3, "cluster", "update", "demo-cluster-01", "--node-count", "many") == [
+        'clusters "demo-cluster-01": /node_count must be an integer'
+    ]
+
+
+def test_what_does_not_exist_has_its_own_exit_code(cli: Cli) -> None:
+    assert cli.refused(4, "cluster", "get", "nowhere") == ['clusters "nowhere" does not exist']
+    assert cli.refused(4, "namespace", "update", "nowhere", "--label", "a=b")
+    assert cli.refused(4, "inputs", "demo-cluster-01.k8s.example.com", "nothing")
+
+
+@pytest.mark.parametrize("variable", ["FLUX_API_URL", "FLUX_API_TOKEN", "FLUX_API_WRITE_TOKEN"])
+def test_a_missing_variable_is_named_together_with_the_way_to_store_it(cli: Cli, variable: str) -> None:
+    (line,) = cli.but(**{variable: None}).refused(2, "namespace", "create", "x")
+    assert line.startswith(f"{variable} is not set")
+    assert "config set-context" in line
+
+
+def test_reading_does_not_need_the_token_for_writing(cli: Cli) -> None:
+    assert cli.but(FLUX_API_WRITE_TOKEN=None).ok("cluster", "get", "demo-cluster-01").data["environment"] == "dev"
+
+
+def test_a_refused_token_is_told(cli: Cli) -> None:
+    assert "FLUX_API_TOKEN" in cli.but(FLUX_API_TOKEN="wrong").refused(3, "cluster", "list")[0]
+    assert "may only read" in cli.but(FLUX_API_WRITE_TOKEN=live.READ).refused(3, "namespace", "create", "x")[0]
+
+
+def test_a_server_that_cannot_be_reached_is_told(cli: Cli) -> None:
+    nobody = cli.but(FLUX_API_URL=f"http://127.0.0.1:{live.free_port()}")
+    assert nobody.refused(5, "cluster", "list")[0].startswith("cannot reach http://127.0.0.1:")
+    assert cli.but(FLUX_API_URL="http://no.such.host.invalid").refused(5, "cluster", "list")
+    for wrong in ("127.0.0.1:8080", "ftp://x", "http://", "http://x:y", "http://h/?q"):
+        assert "no base URL" in cli.but(FLUX_API_URL=wrong).refused(2, "cluster", "list")[0]
+
+
+def test_the_exchange_is_shown_without_tokens(cli: Cli) -> None:
+    done = cli.ok("--debug", "namespace", "update", "podinfo", "--label", "app=podinfo")
+    assert "> POST " in done.err
+    assert '"operations"' in done.err
+    assert "< 200" in done.err
+    assert live.READ not in done.err
+    assert live.WRITE not in done.err
+
+
+def test_words_that_are_no_text_are_refused(cli: Cli) -> None:
+    import subprocess
+
+    from cli.command import PROGRAM
+
+    done = subprocess.run([*PROGRAM, "cluster", "get", b"\xff\xfe"], env=cli.environment, capture_output=True)
+    assert done.returncode == 2
+    assert done.stderr.count(b"\n") == 1
+
+
+# Servers that are none
+
+
+class Impostor:
+    """Answers every request with the same bytes."""
+
+    def __init__(self, answer: bytes) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._answer = answer
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with connection:
+                connection.recv(65536)
+                connection.sendall(self._answer)
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join()
+
+
+@pytest.fixture(
+    params=[
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>",
+        b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 500 Oops\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"SSH-2.0-OpenSSH_9.6\r\n",
+    ]
+)
+def impostor(request: pytest.FixtureRequest) -> Iterator[Impostor]:
+    found = Impostor(request.param)
+    yield found
+    found.close()
+
+
+def test_an_answer_that_is_not_the_apis_is_a_fault_of_the_server(cli: Cli, impostor: Impostor) -> None:
+    assert len(cli.but(FLUX_API_URL=impostor.url).refused(5, "cluster", "list")) == 1
+
+
+def test_a_read_only_server_is_told_apart(cli: Cli, server: live.Server, tmp_path: object) -> None:
+    answer = b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}"
+    found = Impostor(answer)
+    try:
+        assert "API_MODE=crud" in cli.but(FLUX_API_URL=found.url).refused(4, "cluster", "list")[0]
+    finally:
+        found.close()

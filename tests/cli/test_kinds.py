@@ -1,0 +1,103 @@
+"""Kinds from a directory: groups, verbs and options with no code for them; and the cache of what the server told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+
+import live
+from cli.command import Cli
+
+
+def test_a_kind_of_the_server_has_a_group_with_options_from_its_schema(cli: Cli, offline: Cli) -> None:
+    made = cli.ok(
+        "network-policy", "create", "allow-monitoring", "--target-namespace", "monitoring", "--priority", "3", "--zone", "a",
+        "--zones", "b", "--ingress-rule", '{"from_namespace": "m", "port": 9090}', "--cluster", "demo-cluster-01",
+    ).data  # fmt: skip
+    assert made["ingress_rules"] == [{"from_namespace": "m", "port": 9090}]
+    assert (made["priority"], made["zones"]) == (3, ["a", "b"])
+    assert "allow-monitoring" in cli.ok("inputs", "demo-cluster-01.k8s.example.com", "network-policies").out
+    assert cli.ok("network_policies", "list", "-o", "name").out == "network_policies/allow-monitoring\n"
+    assert "network-policy" in cli.ok("--help").out
+    assert "--target-namespace" in cli.ok("network-policy", "create", "--help").out
+    assert "--ingress-rule JSON" in cli.ok("help", "network-policy", "create").out
+    cli.ok("network-policy", "unassign", "allow-monitoring", "--cluster", "demo-cluster-01")
+    assert offline.refused(2, "network-policy", "list")
+
+
+def test_hints_give_a_kind_the_verbs_of_components(cli: Cli, api: httpx.Client) -> None:
+    cli.ok("agent", "create", "edge", "--channel", "stable", "--field-reason", "because", "--cluster", "demo-cluster-01")
+    assert api.get("/agents/edge").json()["reason"] == "because"
+    cli.ok("agent", "disable", "edge", "--cluster", "demo-cluster-01")
+    cli.ok("agent", "pin", "edge", "--cluster", "demo-cluster-01", "--channel", "beta")
+    cli.ok("agent", "assign", "edge", "--cluster", "demo-cluster-01", "--size", "4")
+    cli.ok("agent", "patch", "edge", "--cluster", "demo-cluster-01", "--set", "a=b")
+    reference = {"id": "edge", "enabled": False, "channel": "beta", "size": 4}
+    assert api.get("/clusters/demo-cluster-01/agents/edge").json() == reference
+    rows = cli.ok("overrides", "--agent", "edge").data
+    assert [(row["field"], row["value"], row["default"]) for row in rows] == [
+        ("enabled", False, True), ("channel", "beta", "stable"), ("size", 4, 1), ("patches.a", "b", None),
+    ]  # fmt: skip
+    cli.ok("agent", "enable", "edge", "--cluster", "demo-cluster-01")
+    cli.ok("agent", "unpin", "edge", "--cluster", "demo-cluster-01")
+    assert api.get("/clusters/demo-cluster-01/agents/edge").json() == {"id": "edge", "enabled": True, "size": 4}
+    assert "has no command 'pin'" in cli.refused(2, "network-policy", "pin", "x")[0]
+    cli.ok("agent", "unassign", "edge", "--cluster", "demo-cluster-01")
+
+
+def test_the_kinds_are_asked_for_anew_but_sent_only_once(server: live.Server, tmp_path: Path) -> None:
+    fresh = Cli(tmp_path, server.url)
+    assert "< 200" in fresh.ok("--debug", "agent", "list").err
+    assert "< 304" in fresh.ok("--debug", "agent", "list").err
+    for file in (tmp_path / ".cache" / "flux-resourceset").iterdir():
+        file.write_text("{broken")
+    assert fresh.ok("agent", "list").code == 0
+
+
+def test_help_of_the_built_in_kinds_needs_no_server_and_no_home(offline: Cli) -> None:
+    for cli in (offline, offline.but(HOME=None), offline.but(XDG_CACHE_HOME="/dev/null/nowhere")):
+        assert "--component-path" in cli.ok("component", "create", "--help").out
+    help = offline.ok("--help").out
+    for word in ("cluster", "namespace", "component", "rolebinding", "apply", "demo", "config"):
+        assert f"\n  {word} " in help
+    assert offline.ok("component", "--help").out.count("\n") > 12
+
+
+def test_what_is_known_without_a_server_is_what_a_plain_server_tells(tmp_path: Path) -> None:
+    from flux_resourceset.cli import kinds
+
+    with live.serving(tmp_path, STORE_BACKEND="memory") as server, server.client(live.READ) as api:
+        told = api.get("/kinds").json()
+    assert kinds.packaged() == [{name: value for name, value in kind.items() if name != "resourceset"} for kind in told]
+
+
+def test_completion_offers_commands_options_ids_and_files(cli: Cli, offline: Cli) -> None:
+    def offered(*words: str, of: Cli = offline) -> list[str]:
+        return of.ok("__complete", *words).out.split()
+
+    assert offered("name") == ["namespace"]
+    assert offered("namespace", "as") == ["assign"]
+    assert offered("namespace", "create", "x", "--ann") == ["--annotation"]
+    assert offered("-o", "y") == ["yaml"]
+    assert offered("-o", "json", "namespace", "un") == ["unassign"]
+    assert offered("apply", "-f", "") == [":files"]
+    assert offered("completion", "") == ["bash", "zsh", "fish"]
+    assert offered("explain", "clu") == ["cluster"]
+    assert offered("inputs", "dns", "role") == ["rolebindings"]
+    assert offered("cluster", "get", "") == []  # nobody to ask
+    assert offered("cluster", "get", "demo", of=cli) == ["demo-cluster-01"]
+    assert offered("namespace", "assign", "x", "--cluster", "demo", of=cli) == ["demo-cluster-01"]
+    assert offered("age", of=cli) == ["agent"]
+
+
+def test_the_completion_scripts_are_accepted_by_their_shells(offline: Cli, tmp_path: Path) -> None:
+    import shutil
+    import subprocess
+
+    for shell in ("bash", "zsh", "fish"):
+        script = offline.ok("completion", shell).out
+        assert "flux-resourceset-cli __complete" in script
+        if shutil.which(shell):
+            (tmp_path / shell).write_text(script)
+            subprocess.run([shell, "-n", str(tmp_path / shell)], check=True)

@@ -1,0 +1,171 @@
+"""`bootstrap`: all that a cluster needs to phone home."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import live
+from cli.command import Cli
+from flux_resourceset.render import bundle, dialect
+
+API = "https://fleet.example.com"
+CLUSTER = "demo-cluster-01"
+VIEWS = {
+    "namespaces", "platform-components", "rolebindings",
+    "external-secrets", "ingress-routes", "network-policies", "resource-quotas",
+}  # fmt: skip
+
+Objects = dict[tuple[str, str], dict[str, Any]]
+
+
+def objects(text: str) -> Objects:
+    found = [document for _, document in dialect.documents(text)]
+    named = {(document["kind"], document["metadata"]["name"]): document for document in found}
+    assert len(named) == len(found)
+    return named
+
+
+def printed(cli: Cli, *options: str, stdin: str = "") -> Objects:
+    return objects(cli.ok("bootstrap", CLUSTER, "--api-url", API, *options, stdin=stdin).out)
+
+
+def test_it_prints_identity_token_and_a_pair_for_every_view(cli: Cli) -> None:
+    found = printed(cli)
+    pairs = {(kind, view) for view in VIEWS for kind in ("ResourceSetInputProvider", "ResourceSet")}
+    assert set(found) == {("ConfigMap", "cluster-identity"), ("Secret", "internal-api-token"), *pairs}
+
+
+def test_the_identity_is_immutable_and_names_the_cluster(cli: Cli) -> None:
+    identity = printed(cli)["ConfigMap", "cluster-identity"]
+    assert identity["immutable"] is True
+    assert identity["metadata"]["namespace"] == "flux-system"
+    assert identity["data"] == {
+        "CLUSTER_NAME": CLUSTER,
+        "CLUSTER_DNS": "demo-cluster-01.k8s.example.com",
+        "ENVIRONMENT": "dev",
+        "INTERNAL_API_URL": API,
+    }
+
+
+@pytest.mark.parametrize("view", sorted(VIEWS))
+def test_a_provider_polls_its_view_of_this_cluster(view: str, cli: Cli) -> None:
+    provider = printed(cli)["ResourceSetInputProvider", view]
+    assert provider["metadata"] == {
+        "name": view,
+        "namespace": "flux-system",
+        "annotations": {"fluxcd.controlplane.io/reconcileEvery": "5m"},
+    }
+    assert provider["spec"] == {
+        "type": "ExternalService",
+        "url": f"{API}/api/v2/flux/clusters/demo-cluster-01.k8s.example.com/{view}",
+        "secretRef": {"name": "internal-api-token"},
+        "filter": {"limit": 10000},
+    }
+
+
+def test_every_url_is_one_that_the_server_answers(cli: Cli, server: live.Server) -> None:
+    text = cli.ok("bootstrap", CLUSTER, "--api-url", server.url).out
+    urls = [each["spec"]["url"] for (kind, _), each in objects(text).items() if kind == "ResourceSetInputProvider"]
+    with server.client(live.READ) as client:
+        assert [client.get(url).status_code for url in urls] == [200] * len(VIEWS)
+
+
+def test_a_resourceset_waits_for_its_provider(cli: Cli) -> None:
+    found = printed(cli)
+    for view in VIEWS:
+        spec = found["ResourceSet", view]["spec"]
+        assert spec["inputsFrom"] == [{"kind": "ResourceSetInputProvider", "name": view}]
+        assert spec["dependsOn"][0]["readyExpr"] == 'has(status.lastExportedRevision) && status.lastExportedRevision != ""'
+
+
+def test_templates_are_the_shipped_files(cli: Cli) -> None:
+    found = printed(cli)
+    for view in ("namespaces", "platform-components", "rolebindings"):
+        ((_, shipped),) = dialect.documents(bundle.resourceset(view) or "")
+        assert found["ResourceSet", view] == shipped
+    ((_, beside),) = dialect.documents((live.ROOT / "examples" / "kinds" / "network_policies.resourceset.yaml").read_text())
+    assert found["ResourceSet", "network-policies"] == beside
+
+
+def test_plain_http_is_marked_insecure(cli: Cli) -> None:
+    text = cli.ok("bootstrap", CLUSTER, "--api-url", "http://fleet.internal:8080/").out
+    provider = objects(text)["ResourceSetInputProvider", "namespaces"]
+    assert provider["spec"]["insecure"] is True
+    assert provider["spec"]["url"].startswith("http://fleet.internal:8080/api/v2/")
+
+
+def test_the_interval_is_taken_over(cli: Cli) -> None:
+    found = printed(cli, "--interval", "1h30m")
+    annotations = found["ResourceSetInputProvider", "rolebindings"]["metadata"]["annotations"]
+    assert annotations["fluxcd.controlplane.io/reconcileEvery"] == "1h30m"
+
+
+def test_without_a_token_the_secret_says_that_it_is_missing(cli: Cli) -> None:
+    done = cli.ok("bootstrap", CLUSTER, "--api-url", API)
+    assert objects(done.out)["Secret", "internal-api-token"]["stringData"] == {"token": "REPLACE-ME"}
+    assert "placeholder" in done.err
+    assert live.READ not in done.out
+
+
+def test_the_token_comes_from_a_file_or_from_stdin(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("s3cret-token\n")
+    for found in (
+        printed(cli, "--token-file", str(tmp_path / "token")),
+        printed(cli, "--token-file", "-", stdin="s3cret-token\n"),
+    ):
+        assert found["Secret", "internal-api-token"]["stringData"] == {"token": "s3cret-token"}
+
+
+def test_an_existing_secret_is_named_and_none_is_printed(cli: Cli) -> None:
+    found = printed(cli, "--existing-secret", "fleet-token")
+    assert "Secret" not in {kind for kind, _ in found}
+    assert {
+        each["spec"]["secretRef"]["name"] for (kind, _), each in found.items() if kind == "ResourceSetInputProvider"
+    } == {"fleet-token"}  # fmt: skip
+
+
+def test_a_directory_gets_a_file_for_each_and_the_token_is_for_its_owner_alone(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("s3cret-token")
+    folder = tmp_path / "bundle"
+    done = cli.ok("bootstrap", CLUSTER, "--api-url", API, "--token-file", str(tmp_path / "token"), "-o", str(folder))
+    assert done.out == ""
+    text = "".join(path.read_text() for path in sorted(folder.iterdir()))
+    assert objects(text) == printed(cli, "--token-file", str(tmp_path / "token"))
+    assert (folder / "internal-api-token.yaml").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_kind_without_template_gets_its_provider_and_a_word_about_it(tmp_path: Path) -> None:
+    kinds = tmp_path / "kinds"
+    kinds.mkdir()
+    (kinds / "network_policies.yaml").write_text((live.ROOT / "examples" / "kinds" / "network_policies.yaml").read_text())
+    with live.serving(tmp_path, SEED_FILE=str(live.ROOT / "data" / "seed.json"), RESOURCES_DIR=str(kinds)) as server:
+        done = Cli(tmp_path, server.url).ok("bootstrap", CLUSTER, "--api-url", API)
+    found = objects(done.out)
+    assert ("ResourceSetInputProvider", "network-policies") in found
+    assert ("ResourceSet", "network-policies") not in found
+    assert "network-policies has no ResourceSet" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "word"),
+    [
+        ((CLUSTER,), 2, "--api-url is missing"),
+        ((CLUSTER, "--api-url", "fleet.example.com"), 2, "--api-url"),
+        ((CLUSTER, "--api-url", "https://u:p@fleet.example.com"), 2, "--api-url"),
+        ((CLUSTER, "--api-url", API, "--interval", "5"), 2, "--interval"),
+        ((CLUSTER, "--api-url", API, "--interval", "0s"), 2, "--interval"),
+        ((CLUSTER, "--api-url", API, "--token-file", "/nowhere/token"), 2, "/nowhere/token"),
+        ((CLUSTER, "--api-url", API, "--token-file", "-"), 2, "no token"),
+        ((CLUSTER, "--api-url", API, "--existing-secret", "No Name"), 2, "--existing-secret"),
+        ((CLUSTER, "--api-url", API, "--existing-secret", "x", "--token-file", "y"), 2, "exclude each other"),
+        (("nobody", "--api-url", API), 4, "nobody"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_a_line(options: tuple[str, ...], code: int, word: str, cli: Cli) -> None:
+    done = cli("bootstrap", *options)
+    assert done.code == code
+    assert word in done.lines[0]
+    assert done.out == ""

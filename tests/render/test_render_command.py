@@ -1,0 +1,115 @@
+"""`render`: the manifests that a cluster would apply."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import live
+from cli.command import Cli
+from flux_resourceset.render import dialect
+from render import oracle
+
+CLUSTER = "demo-cluster-01"
+EXAMPLES = live.ROOT / "examples" / "kinds"
+
+
+def objects(text: str) -> list[dict[str, Any]]:
+    return [document for _, document in dialect.documents(text)]
+
+
+def names(text: str) -> list[str]:
+    return [f"{each['kind']} {each['metadata']['name']}" for each in objects(text)]
+
+
+def test_all_views_of_a_cluster_are_rendered_from_live_data(cli: Cli) -> None:
+    done = cli.ok("render", CLUSTER)
+    found = names(done.out)
+    assert {"Namespace podinfo", "HelmRelease platform-podinfo", "ClusterRoleBinding dev-readers"} <= set(found)
+    assert f"{len(found)} objects" in done.err
+
+
+def test_views_can_be_chosen(cli: Cli) -> None:
+    assert names(cli.ok("render", CLUSTER, "--view", "namespaces").out) == [
+        "Namespace cert-manager", "Namespace traefik", "Namespace podinfo",
+    ]  # fmt: skip
+
+
+def test_a_template_of_your_own_takes_the_place_of_the_shipped_one(cli: Cli, tmp_path: Path) -> None:
+    template = oracle.resourceset("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: << inputs.id | quote >>\n")
+    template["spec"]["inputsFrom"][0]["name"] = "rolebindings"
+    (tmp_path / "own.yaml").write_text(json.dumps(template))
+    assert names(cli.ok("render", CLUSTER, "-f", str(tmp_path / "own.yaml")).out) == [
+        "ConfigMap platform-admins", "ConfigMap dev-readers",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["external_secrets", "ingress_routes", "network_policies", "resource_quotas"])
+def test_inputs_from_a_file_need_no_server(kind: str, tmp_path: Path) -> None:
+    files = ("--inputs", str(EXAMPLES / f"{kind}.inputs.json"), "-f", str(EXAMPLES / f"{kind}.resourceset.yaml"))
+    assert names(Cli(tmp_path).ok("render", *files).out)
+
+
+def test_a_shipped_view_is_known_by_its_name_and_inputs_may_be_a_bare_list_on_stdin(tmp_path: Path) -> None:
+    inputs = [{"id": "one", "labels": {"a": "yes"}, "annotations": {}}]
+    (namespace,) = objects(Cli(tmp_path).ok("render", "--view", "namespaces", "--inputs", "-", stdin=json.dumps(inputs)).out)
+    assert namespace["metadata"]["labels"]["a"] == "yes"
+
+
+def test_a_directory_gets_a_file_for_each_object(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("render", CLUSTER, "--view", "platform-components", "-o", str(tmp_path / "out"))
+    path = tmp_path / "out" / "flux-system" / "helmrelease.helm.toolkit.fluxcd.io" / "platform-podinfo.yaml"
+    (release,) = objects(path.read_text())
+    assert release["spec"]["releaseName"] == "podinfo"
+
+
+def test_both_engines_render_the_demo_fleet_alike(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "flux-operator").symlink_to(oracle.required())
+    with_operator = cli.but(PATH=f"{tmp_path / 'bin'}:{cli.environment['PATH']}")
+    builtin = objects(with_operator.ok("render", CLUSTER, "--engine", "builtin").out)
+    assert objects(with_operator.ok("render", CLUSTER, "--engine", "flux-operator").out) == builtin
+    assert objects(with_operator.ok("render", CLUSTER).out) == builtin
+
+
+def test_what_flux_operator_says_is_told_in_a_line(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "flux-operator").symlink_to(oracle.required())
+    (tmp_path / "own.json").write_text(json.dumps(oracle.resourceset("x: << inputs.nope >>")))
+    (tmp_path / "in.json").write_text('[{"id": "a"}]')
+    words = ("render", "-f", str(tmp_path / "own.json"), "--inputs", str(tmp_path / "in.json"), "--engine", "flux-operator")
+    done = cli.but(PATH=str(tmp_path / "bin"))(*words)
+    assert done.code == 3
+    assert 'map has no entry for key "nope"' in done.lines[0]
+
+
+def test_a_template_that_fails_is_refused_with_its_input_and_line(tmp_path: Path) -> None:
+    text = 'apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: "<< inputs.nope >>"\n'
+    (tmp_path / "own.json").write_text(json.dumps(oracle.resourceset(text)))
+    done = Cli(tmp_path)(
+        "render", "-f", str(tmp_path / "own.json"), "--inputs", "-", "--engine", "builtin", stdin='[{"id": "a"}]'
+    )
+    assert done.code == 3
+    assert done.lines == ["sample: input 'a', line 4: map has no entry for key 'nope'"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "word"),
+    [
+        ((), 2, "which cluster"),
+        (("nobody",), 4, "nobody"),
+        ((CLUSTER, "--view", "nothing"), 4, "there is no view 'nothing'"),
+        ((CLUSTER, "-f", "/nowhere.yaml"), 2, "/nowhere.yaml"),
+        (("--inputs", "-"), 2, "--view"),
+        (("--inputs", "-", "--view", "namespaces"), 2, "holds no list of inputs"),
+        ((CLUSTER, "--engine", "flux-operator"), 2, "not on the PATH"),
+        ((CLUSTER, "--engine", "magic"), 2, "--engine"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_a_line(options: tuple[str, ...], code: int, word: str, cli: Cli, tmp_path: Path) -> None:
+    done = cli.but(PATH=str(tmp_path))("render", *options)
+    assert done.code == code
+    assert word in done.lines[0]
