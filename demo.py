@@ -1,4 +1,4 @@
-"""The demo: a server with a small fleet on this machine, until Ctrl-C; `make demo` runs it."""
+"""The demo: a server with a small fleet, and beside it a simulated cluster, until Ctrl-C; `make demo` runs it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 START_SECONDS = 30.0  # a cold disk on a small machine
 STOP_SECONDS = 15.0  # the server itself gives requests in flight eight
 
-DNS = "demo-cluster-01.k8s.example.com"
+CLUSTER = "demo-cluster-01"
+DNS = f"{CLUSTER}.k8s.example.com"
 
 
 class Trouble(Exception):
@@ -55,7 +57,10 @@ def _demo(listen: str, directory: Path, running: list[subprocess.Popen[bytes]]) 
     url = f"http://{listen}"
     if not _ready(server, url):
         return server.returncode or 1  # it has said why
+    access = {"FLUX_API_URL": url, "FLUX_API_TOKEN": tokens["read"]}
+    _fill(directory / "cluster", access)
     print(_welcome(url, directory, tokens), flush=True)
+    _follow(directory / "cluster", access, running)
     code = server.wait()
     raise Trouble(f"the server stopped with exit code {code}; its last lines above say why")
 
@@ -87,11 +92,14 @@ def _check_free(listen: str) -> None:
         raise Trouble(f"{listen} cannot be used ({reason}); stop what is there, or run {elsewhere}") from None
 
 
+def _kept() -> dict[str, str]:
+    """Nothing of the user's settings but these, so that the demo is always the same."""
+    return {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG", "LOG_LEVEL") if name in os.environ}
+
+
 def _environment(listen: str, directory: Path) -> dict[str, str]:
-    """What the server gets: nothing of the user's settings, so that the demo is always the same."""
-    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG", "LOG_LEVEL") if name in os.environ}
     return {
-        **kept,
+        **_kept(),
         "API_MODE": "crud",
         "DATABASE_URL": f"sqlite://{urllib.parse.quote(str(directory / 'fleet.db'))}?mode=rwc",
         "SEED_FILE": str(ROOT / "data" / "seed.json"),
@@ -119,26 +127,64 @@ def _ready(server: subprocess.Popen[bytes], url: str) -> bool:
     return False
 
 
+# The simulated cluster
+
+
+def _simulate(directory: Path, *options: str) -> list[str]:
+    # by its DNS name, which also a decommissioned cluster has; by our own engine, which is quick enough for every second
+    command = [sys.executable, "-m", "flux_resourceset.cli", "simulate", DNS, "--engine", "builtin"]
+    return [*command, "--output-dir", str(directory), *options]
+
+
+def _fill(directory: Path, access: Mapping[str, str]) -> None:
+    """Bring the cluster up to date before anything is explained."""
+    command = _simulate(directory, "--once")
+    done = subprocess.run(command, env={**_kept(), **access}, capture_output=True, text=True, check=False)  # noqa: S603  # ours
+    _show(done.stdout.splitlines() + (done.stderr.splitlines() if done.returncode else []))
+
+
+def _follow(directory: Path, access: Mapping[str, str], running: list[subprocess.Popen[bytes]]) -> None:
+    """Poll on, and show what changes as it changes."""
+    command = _simulate(directory, "--interval", "1s")
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    cluster = subprocess.Popen(command, env={**_kept(), **access}, process_group=0, **pipes)  # noqa: S603  # ours
+    running.append(cluster)
+    assert cluster.stdout
+    lines = (line.decode(errors="replace").rstrip("\n") for line in cluster.stdout)
+    threading.Thread(target=_show, args=(lines,), daemon=True).start()
+
+
+def _show(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(f"{CLUSTER} | {line}", flush=True)
+
+
 def _welcome(url: str, directory: Path, tokens: Mapping[str, str]) -> str:
     reading = 'curl -s -H "Authorization: Bearer $FLUX_API_TOKEN"'
     writing = 'curl -s -H "Authorization: Bearer $FLUX_API_WRITE_TOKEN" -H "Content-Type: application/json"'
     return f"""
-The demo fleet is served at {url}
+The demo fleet is served at {url}, and {CLUSTER} follows it as Flux would: its objects are files in
+{directory / "cluster"}, and changes are shown here.
 
-The tokens, for another terminal (flux-resourceset-cli takes the same names):
+For another terminal:
 
+  export PATH="{Path(sys.executable).parent}:$PATH"
   export FLUX_API_URL={url}
   export FLUX_API_TOKEN={tokens["read"]}
   export FLUX_API_WRITE_TOKEN={tokens["write"]}
 
-What Flux gets when it polls for a cluster, a change of podinfo's replicas, and who changed what:
+Give podinfo another replica there, and watch it arrive here:
+
+  flux-resourceset-cli component patch podinfo --cluster {CLUSTER} --set replicaCount=3
+
+The same without the command line: what Flux gets when it polls, the patch, and who changed what:
 
   {reading} $FLUX_API_URL/api/v2/flux/clusters/{DNS}/platform-components
-  {writing} -X PATCH -d '{{"replicaCount": "3"}}' $FLUX_API_URL/clusters/demo-cluster-01/patches/podinfo
+  {writing} -X PATCH -d '{{"replicaCount": "4"}}' $FLUX_API_URL/clusters/{CLUSTER}/patches/podinfo
   {reading} $FLUX_API_URL/changes
 
 Data and tokens lie in {directory} and stay there; remove it to begin anew.
-Ctrl-C stops the server.
+Ctrl-C stops everything.
 """
 
 

@@ -1,6 +1,7 @@
 """Writes openapi/openapi.yaml and the generated parts of the documentation; `--check` only says what is stale.
 
-A generated part stands between `<!-- generated: name -->` and `<!-- end -->`, where name is a key of PARTS.
+A generated part stands between `<!-- generated: name -->` and `<!-- end -->`, where name is a key of PARTS, or
+`file PATH`, which includes a shipped file; `file PATH as NAME` also marks it as a file of the examples.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ import yaml
 from flux_resourceset import errors, formats, kinds, openapi, settings
 from flux_resourceset.http.metrics import Metrics
 from flux_resourceset.ledger import Ledger
+from flux_resourceset.render import bundle
 from flux_resourceset.store.memory import MemoryStore
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "flux_resourceset"
 
-_PART = re.compile(r"(<!-- generated: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_PART = re.compile(r"(<!-- generated: ([a-z]+)(?: (\S+)(?: as (\S+))?)? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -234,17 +236,39 @@ PARTS: dict[str, Callable[[], str]] = {
 
 def filled(text: str) -> str:
     """The page with its generated parts as they should be."""
-    return _PART.sub(lambda match: f"{match[1]}\n{PARTS[match[2]]()}\n{match[3]}", text)
+    return _PART.sub(lambda match: f"{match[1]}\n{_part(match)}\n{match[5]}", text)
 
 
-def outputs() -> Iterator[tuple[Path, str]]:
-    """Every file that is generated in whole or in part, with its content."""
+def _part(match: re.Match[str]) -> str:
+    if match[2] == "file":
+        return included(match[3], match[4])
+    return PARTS[match[2]]()
+
+
+def included(path: str, name: str | None) -> str:
+    """A shipped file as a block; with a name, a file that the page's examples find under it."""
+    text = (ROOT / path).read_text(encoding="utf-8").rstrip("\n")
+    mark = f" file={name}" if name else ""
+    return f"[{path}](../{path}):\n\n```{Path(path).suffix.removeprefix('.')}{mark}\n{text}\n```\n"
+
+
+def outputs() -> Iterator[tuple[Path, str | None]]:
+    """Every file that is generated in whole or in part, with its content; None is one that must not be."""
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         text = path.read_text(encoding="utf-8")
         if _PART.search(text):
             yield path, filled(text)
     yield ROOT / "openapi" / "openapi.yaml", specification_text()
+    yield from packaged_bundle()
     yield from command_reference()
+
+
+def packaged_bundle() -> Iterator[tuple[Path, str | None]]:
+    """The package carries what a cluster is given; deploy/cluster is where it is edited."""
+    target = PACKAGE / "bundle"
+    wanted = {target / name: text for name, text in bundle.chosen(ROOT / "deploy" / "cluster").items()}
+    yield from wanted.items()
+    yield from ((path, None) for path in sorted(target.rglob("*")) if path.is_file() and path not in wanted)
 
 
 def command_reference() -> Iterator[tuple[Path, str]]:
@@ -260,14 +284,21 @@ def main(arguments: Sequence[str]) -> int:
     check = "--check" in arguments
     stale = []
     for path, content in outputs():
-        if not path.exists() or path.read_text(encoding="utf-8") != content:
+        if content != (path.read_text(encoding="utf-8") if path.exists() else None):
             stale.append(path)
             if not check:
-                path.parent.mkdir(exist_ok=True)
-                path.write_text(content, encoding="utf-8")
+                write(path, content)
     for path in stale:
         print(f"{path.relative_to(ROOT)} {'is stale; run make generate' if check else 'written'}")
     return 1 if check and stale else 0
+
+
+def write(path: Path, content: str | None) -> None:
+    if content is None:
+        path.unlink()
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
 
 
 if __name__ == "__main__":

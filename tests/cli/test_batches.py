@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 import live
 from cli.command import Cli
 
-CLUSTER = {"cluster_name": "n", "environment": "dev"}
+CLUSTER = {"cluster_name": "n", "environment": "dev", "cluster_dns": "demo-cluster-01.k8s.example.com"}  # a name that is taken
 
 # an operation that is good at any time, and ones that fail for reasons found early, late, and only at the end
 GOOD = [
@@ -39,7 +40,7 @@ BAD = [
     ({"op": "assign", "kind": "namespaces", "id": "nowhere", "clusters": ["demo-cluster-01"]}, 422),
     ({"op": "assign", "kind": "namespaces", "id": "podinfo", "clusters": ["demo-cluster-01", "nowhere"]}, 404),
     ({"op": "patch-values", "kind": "platform_components", "id": "nowhere", "values": {}, "selector": ""}, 404),
-    ({"op": "create", "kind": "clusters", "id": "late", "document": {**CLUSTER, "cluster_dns": "demo-cluster-01.k8s.example.com"}}, 409),
+    ({"op": "create", "kind": "clusters", "id": "late", "document": CLUSTER}, 409),
 ]  # fmt: skip
 
 
@@ -74,7 +75,7 @@ def test_one_failing_operation_anywhere_leaves_everything_as_it_was(
 
 def test_a_batch_repeated_after_a_restart_gives_the_first_answer_and_changes_nothing(tmp_path: Path) -> None:
     body = {"operations": [{"op": "create", "kind": "namespaces", "id": "once", "document": {}}]}
-    key = {"Idempotency-Key": "the same"}
+    key = {"Idempotency-Key": "the-same"}
     with live.serving(tmp_path, SEED_FILE="") as server, server.client() as api:
         first = api.post("/batch", json=body, headers=key)
         assert first.status_code == 200
@@ -94,6 +95,7 @@ class Cutter:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self.cuts = 0
+        self._asked = False
         threading.Thread(target=self._serve, daemon=True).start()
 
     def _serve(self) -> None:
@@ -106,13 +108,15 @@ class Cutter:
 
     def _carry(self, connection: socket.socket) -> None:
         with connection, socket.create_connection(self._behind) as server:
-            while request := connection.recv(1 << 20):
-                server.sendall(request)
-                answer = server.recv(1 << 20)
-                if request.startswith(b"POST /batch ") and not self.cuts:
-                    self.cuts += 1
-                    return
-                connection.sendall(answer)
+            while True:
+                ready, _, _ = select.select([connection, server], [], [])
+                for side in ready:
+                    data = side.recv(1 << 20)
+                    if not data or (side is server and self._asked and not self.cuts):
+                        self.cuts += 1 if data else 0
+                        return
+                    self._asked = self._asked or data.startswith(b"POST /batch ")
+                    (server if side is connection else connection).sendall(data)
 
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)

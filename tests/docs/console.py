@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -18,6 +19,7 @@ import live
 
 _BLOCK = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 ANYTHING = "…"
+_PROGRAMS = {"flux-resourceset": "flux_resourceset.server", "flux-resourceset-cli": "flux_resourceset.cli"}
 
 
 class Step(NamedTuple):
@@ -95,18 +97,26 @@ class Session:
         program, *arguments = shlex.split(command)
         if program == "curl":
             return _curl(arguments)
-        assert program == "flux-resourceset", f"examples run curl and flux-resourceset, not {program}"
+        assert program in _PROGRAMS, f"examples run curl, {' and '.join(_PROGRAMS)}, not {program}"
         done = subprocess.run(
-            [sys.executable, "-m", "flux_resourceset.server", *arguments],
+            [sys.executable, "-m", _PROGRAMS[program], *arguments],
             cwd=self.directory,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            env={**self.environment, **self._client_environment()},
+            capture_output=True,
             text=True,
             timeout=60,
         )
-        assert done.returncode == 0, done.stdout
-        return done.stdout
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout or done.stderr
+
+    def _client_environment(self) -> dict[str, str]:
+        return {
+            "FLUX_API_URL": self.server.url,
+            "FLUX_API_TOKEN": live.READ,
+            "FLUX_API_WRITE_TOKEN": live.WRITE,
+            "HOME": str(self.directory),
+            "PATH": os.defpath,  # without a flux-operator CLI, which would take the place of the engine that is shown
+        }
 
 
 @contextlib.contextmanager
@@ -161,7 +171,7 @@ def difference(expected: str, actual: str) -> str | None:
     if expected.startswith("HTTP/1.1 "):
         shown, _, expected = expected.partition("\n\n")
         head, _, actual = actual.partition("\n\n")
-        found = _lines_differ(shown.lower(), head.lower())
+        found = _heads_differ(shown, head)
         if found or not expected:
             return found
     if not expected:
@@ -172,13 +182,23 @@ def difference(expected: str, actual: str) -> str | None:
 
 
 def _lines_differ(expected: str, actual: str) -> str | None:
-    """Every line that is shown must be there; those that are not shown may be."""
-    lines = actual.splitlines()
+    """Every line that is shown must be there, in this order; those that are not shown may be."""
+    left = iter(actual.splitlines())
     for line in expected.splitlines():
-        pattern = ".*".join(map(re.escape, line.split(ANYTHING)))
-        if not any(re.fullmatch(pattern, other) for other in lines):
-            return f"{line!r} is not among {lines}"
+        if not any(_matches(line, other) for other in left):
+            return f"{line!r} is not among, or not in its place in\n{actual}"
     return None
+
+
+def _heads_differ(expected: str, actual: str) -> str | None:
+    """The same of a status line and headers, whose order does not matter."""
+    lines = actual.lower().splitlines()
+    missing = (line for line in expected.lower().splitlines() if not any(_matches(line, other) for other in lines))
+    return next((f"{line!r} is not among {lines}" for line in missing), None)
+
+
+def _matches(shown: str, line: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, shown.split(ANYTHING))), line) is not None
 
 
 def _quoted(text: str) -> str:

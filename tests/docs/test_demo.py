@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import stat
@@ -52,7 +53,44 @@ def stopped(process: subprocess.Popen[str], number: int) -> int:
 
 
 def exports(said: str) -> dict[str, str]:
-    return dict(re.findall(r"export (\w+)=(\S+)", said))
+    return dict(re.findall(r"export (FLUX_\w+)=(\S+)", said))
+
+
+def told(process: subprocess.Popen[str], wanted: str) -> None:
+    """Read on until the demo has said it; pytest's time-out is the test's."""
+    assert process.stdout
+    for line in process.stdout:
+        if wanted in line:
+            return
+    raise AssertionError(f"the demo ended without {wanted!r}")
+
+
+def carried_out(line: str, shown: dict[str, str]) -> None:
+    """A line of the welcome, as the reader's shell would do it."""
+    program, *arguments = shlex.split(line)
+    command = [sys.executable, "-m", {"flux-resourceset-cli": "flux_resourceset.cli"}[program], *arguments]
+    done = subprocess.run(command, env={"PATH": os.defpath, **shown}, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_patch_arrives_in_the_simulated_cluster_before_the_readers_eyes(tmp_path: Path) -> None:
+    with running(tmp_path / "demo", live.free_port(), tmp_path / "log") as (process, said):
+        assert "demo-cluster-01 | + HelmRelease flux-system/platform-podinfo\n" in said
+        (patch,) = re.findall(r"^  (flux-resourceset-cli .+)$", said, re.MULTILINE)
+        carried_out(patch, exports(said))
+        told(process, 'data.replicaCount: "2" → "3"')
+        told(process, "~ HelmRelease flux-system/platform-podinfo")
+        (values,) = (tmp_path / "demo" / "cluster").rglob("values-podinfo-*.yaml")
+        assert "replicaCount: '3'" in values.read_text(encoding="utf-8")
+        carried_out("flux-resourceset-cli cluster decommission demo-cluster-01 --yes", exports(said))
+        told(process, "- HelmRelease flux-system/platform-podinfo")
+        told(process, "= Namespace podinfo (kept: pruning is disabled on it)")
+        process.send_signal(signal.SIGINT)
+        told(process, "stopped; the state stays in")
+        assert process.wait(30) == 0
+    assert "Traceback" not in (tmp_path / "log").read_text()
+    with running(tmp_path / "demo", live.free_port(), tmp_path / "log") as (_, again):
+        assert "demo-cluster-01 | " not in again.replace("= Namespace", "")
 
 
 def test_the_demo_serves_its_fleet_keeps_its_data_and_stops_on_ctrl_c(tmp_path: Path) -> None:
@@ -67,13 +105,13 @@ def test_the_demo_serves_its_fleet_keeps_its_data_and_stops_on_ctrl_c(tmp_path: 
         writing = {"Authorization": f"Bearer {shown['FLUX_API_WRITE_TOKEN']}"}
         patches = f"{shown['FLUX_API_URL']}/clusters/demo-cluster-01/patches/podinfo"
         body = json.loads(re.findall(r"-d '([^']+)'", lines[1])[0])
-        assert httpx.patch(patches, headers=writing, json=body).json()["patches"]["podinfo"]["replicaCount"] == "3"
+        assert httpx.patch(patches, headers=writing, json=body).json()["patches"]["podinfo"]["replicaCount"] == "4"
         assert stopped(process, signal.SIGINT) == 0
     assert "Traceback" not in log.read_text()
     assert str(directory) in said
     with running(directory, port, log) as (process, again):
         assert exports(again) == shown
-        assert httpx.get(patches, headers=reading).json()["replicaCount"] == "3"
+        assert httpx.get(patches, headers=reading).json()["replicaCount"] == "4"
         assert stopped(process, signal.SIGTERM) == 0
     with contextlib.closing(socket.socket()) as probe:
         assert probe.connect_ex(("127.0.0.1", port)) != 0
@@ -82,7 +120,8 @@ def test_the_demo_serves_its_fleet_keeps_its_data_and_stops_on_ctrl_c(tmp_path: 
 def test_data_and_tokens_are_for_the_owner_only(tmp_path: Path) -> None:
     directory = tmp_path / "demo"
     with running(directory, live.free_port(), tmp_path / "log"):
-        modes = {path.name: stat.S_IMODE(os.stat(path).st_mode) for path in (directory, *directory.iterdir())}
+        files = [path for path in directory.iterdir() if path.is_file()]
+        modes = {path.name: stat.S_IMODE(os.stat(path).st_mode) for path in (directory, *files)}
     assert modes.pop("demo") == 0o700
     assert modes.keys() >= {"tokens", "fleet.db"}
     assert set(modes.values()) == {0o600}

@@ -43,6 +43,7 @@ def test_pages_that_promise_examples_have_them() -> None:
         ("HTTP/1.1 200 OK\nETag: …", "HTTP/1.1 200 OK\n\n{}"),
         ('HTTP/1.1 200 OK\n\n{"a": 1}', "HTTP/1.1 200 OK\nx: y\n\n{}"),
         ("revision 1", "revision 2"),
+        ("kind: A\nname: b", "name: b\nkind: A"),
     ],
 )
 def test_an_output_that_is_not_as_shown_is_noticed(expected: str, actual: str) -> None:
@@ -56,6 +57,8 @@ def test_an_output_that_is_not_as_shown_is_noticed(expected: str, actual: str) -
         ('{"a": [1, …], …}', '{"a": [1, 2], "b": 2}'),
         ("HTTP/1.1 200 OK\nETag: …", 'HTTP/1.1 200 OK\netag: "1"\ndate: x\n\n{}'),
         ("revision …", "first\nrevision 2\nlast"),
+        ("HTTP/1.1 200 OK\nB: 2\nA: 1", "HTTP/1.1 200 OK\na: 1\nb: 2\n\n{}"),
+        ("kind: A\n…\nname: b", "kind: A\nmetadata:\nname: b"),
         ("", "anything"),
     ],
 )

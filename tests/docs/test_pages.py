@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import live
 from flux_resourceset import errors, formats, kinds, settings
 
 DOCS = live.ROOT / "docs"
+VIEWS = sorted(path.name for path in (live.ROOT / "deploy" / "cluster" / "views").iterdir() if path.is_dir())
 PAGES = [*sorted(live.ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
 
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
@@ -35,18 +37,60 @@ def test_generated_files_are_fresh() -> None:
     assert done.returncode == 0, f"run make generate\n{done.stdout}{done.stderr}"
 
 
-def test_a_stale_page_is_named(tmp_path: Path) -> None:
-    for name in ("docs", "src", "openapi"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "src" / "flux_resourceset").symlink_to(live.ROOT / "src" / "flux_resourceset")
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """A project of its own for docs/generate.py, with the cluster's files and nothing generated yet."""
+    (tmp_path / "docs").mkdir()
     (tmp_path / "README.md").write_text("")
     (tmp_path / "docs" / "generate.py").write_text((DOCS / "generate.py").read_text(encoding="utf-8"))
-    (tmp_path / "docs" / "errors.md").write_text("<!-- generated: errors -->\nold\n<!-- end -->\n")
-    command = [sys.executable, str(tmp_path / "docs" / "generate.py")]
-    checked = subprocess.run([*command, "--check"], capture_output=True, text=True, timeout=60)
+    shutil.copytree(live.ROOT / "deploy" / "cluster", tmp_path / "deploy" / "cluster")
+    return tmp_path
+
+
+def generate(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(root / "docs" / "generate.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def test_a_stale_page_is_named(elsewhere: Path) -> None:
+    page = elsewhere / "docs" / "errors.md"
+    page.write_text("<!-- generated: errors -->\nold\n<!-- end -->\n")
+    checked = generate(elsewhere, "--check")
     assert (checked.returncode, "docs/errors.md is stale; run make generate" in checked.stdout) == (1, True), checked
-    assert subprocess.run(command, capture_output=True, timeout=60).returncode == 0
-    assert "not-found" in (tmp_path / "docs" / "errors.md").read_text(encoding="utf-8")
+    assert generate(elsewhere).returncode == 0
+    assert "not-found" in page.read_text(encoding="utf-8")
+
+
+def test_shipped_files_are_included_as_they_are(elsewhere: Path) -> None:
+    page = elsewhere / "docs" / "views.md"
+    shipped = "deploy/cluster/views/namespaces/provider.yaml"
+    page.write_text(f"<!-- generated: file {shipped} as resources/a.yaml -->\n<!-- end -->\n")
+    assert generate(elsewhere).returncode == 0
+    text = (elsewhere / shipped).read_text(encoding="utf-8")
+    assert f"```yaml file=resources/a.yaml\n{text}```\n" in page.read_text(encoding="utf-8")
+    (elsewhere / shipped).write_text(text + "# changed\n")
+    assert "docs/views.md is stale" in generate(elsewhere, "--check").stdout
+
+
+def test_the_package_carries_exactly_what_a_cluster_is_given(elsewhere: Path) -> None:
+    bundle = elsewhere / "src" / "flux_resourceset" / "bundle"
+    left_over = bundle / "views" / "gone" / "provider.yaml"
+    left_over.parent.mkdir(parents=True)
+    left_over.write_text("")
+    checked = generate(elsewhere, "--check").stdout
+    assert "src/flux_resourceset/bundle/cluster-identity.yaml is stale" in checked
+    assert "src/flux_resourceset/bundle/views/gone/provider.yaml is stale" in checked
+    assert generate(elsewhere).returncode == 0
+    found = {path.relative_to(bundle).as_posix() for path in bundle.rglob("*") if path.is_file()}
+    views = {f"views/{view}/{name}.yaml" for view in VIEWS for name in ("provider", "resourceset")}
+    assert found == {"cluster-identity.yaml", "internal-api-token.yaml", *views}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_template_and_every_provider_is_shown(view: str) -> None:
+    directory = live.ROOT / "deploy" / "cluster" / "views" / view
+    assert (directory / "resourceset.yaml").read_text(encoding="utf-8") in read("templates.md")
+    assert (directory / "provider.yaml").read_text(encoding="utf-8") in read("providers.md")
 
 
 @pytest.mark.parametrize("setting", settings.SETTINGS, ids=lambda setting: setting.name)

@@ -32,14 +32,19 @@ def printed(cli: Cli, *options: str, stdin: str = "") -> Objects:
     return objects(cli.ok("bootstrap", CLUSTER, "--api-url", API, *options, stdin=stdin).out)
 
 
-def test_it_prints_identity_token_and_a_pair_for_every_view(cli: Cli) -> None:
-    found = printed(cli)
+@pytest.fixture(scope="module")
+def found(server: live.Server, tmp_path_factory: pytest.TempPathFactory) -> Objects:
+    """What is printed when nothing special is asked."""
+    return printed(Cli(tmp_path_factory.mktemp("home"), server.url))
+
+
+def test_it_prints_identity_token_and_a_pair_for_every_view(found: Objects) -> None:
     pairs = {(kind, view) for view in VIEWS for kind in ("ResourceSetInputProvider", "ResourceSet")}
     assert set(found) == {("ConfigMap", "cluster-identity"), ("Secret", "internal-api-token"), *pairs}
 
 
-def test_the_identity_is_immutable_and_names_the_cluster(cli: Cli) -> None:
-    identity = printed(cli)["ConfigMap", "cluster-identity"]
+def test_the_identity_is_immutable_and_names_the_cluster(found: Objects) -> None:
+    identity = found["ConfigMap", "cluster-identity"]
     assert identity["immutable"] is True
     assert identity["metadata"]["namespace"] == "flux-system"
     assert identity["data"] == {
@@ -51,8 +56,8 @@ def test_the_identity_is_immutable_and_names_the_cluster(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("view", sorted(VIEWS))
-def test_a_provider_polls_its_view_of_this_cluster(view: str, cli: Cli) -> None:
-    provider = printed(cli)["ResourceSetInputProvider", view]
+def test_a_provider_polls_its_view_of_this_cluster(view: str, found: Objects) -> None:
+    provider = found["ResourceSetInputProvider", view]
     assert provider["metadata"] == {
         "name": view,
         "namespace": "flux-system",
@@ -73,16 +78,14 @@ def test_every_url_is_one_that_the_server_answers(cli: Cli, server: live.Server)
         assert [client.get(url).status_code for url in urls] == [200] * len(VIEWS)
 
 
-def test_a_resourceset_waits_for_its_provider(cli: Cli) -> None:
-    found = printed(cli)
+def test_a_resourceset_waits_for_its_provider(found: Objects) -> None:
     for view in VIEWS:
         spec = found["ResourceSet", view]["spec"]
         assert spec["inputsFrom"] == [{"kind": "ResourceSetInputProvider", "name": view}]
         assert spec["dependsOn"][0]["readyExpr"] == 'has(status.lastExportedRevision) && status.lastExportedRevision != ""'
 
 
-def test_templates_are_the_shipped_files(cli: Cli) -> None:
-    found = printed(cli)
+def test_templates_are_the_shipped_files(found: Objects) -> None:
     for view in ("namespaces", "platform-components", "rolebindings"):
         ((_, shipped),) = dialect.documents(bundle.resourceset(view) or "")
         assert found["ResourceSet", view] == shipped

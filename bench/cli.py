@@ -1,0 +1,80 @@
+"""Measures how long the command line takes to start, against `python -c pass` in the same run: python bench/cli.py.
+
+The commands take turns with the anchor, because the machine may be shared; the figures are medians. A missed bar is told,
+and is the exit code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests"))
+
+import live  # noqa: E402  # the same server that the tests start
+
+BAR = 4.0  # times the start of Python itself
+PROGRAM = str(Path(sys.executable).parent / "flux-resourceset-cli")
+ANCHOR = "python -c pass"
+
+
+def commands() -> dict[str, tuple[list[str], bool]]:
+    """What is measured, and whether it has to meet the bar."""
+    return {
+        ANCHOR: ([sys.executable, "-c", "pass"], False),
+        "--help": ([PROGRAM, "--help"], True),
+        "version": ([PROGRAM, "version"], True),
+        "component create --help": ([PROGRAM, "component", "create", "--help"], False),
+        "cluster list": ([PROGRAM, "cluster", "list"], False),
+        "namespace assign": ([PROGRAM, "namespace", "assign", "podinfo", "--cluster", "demo-cluster-01"], False),
+    }
+
+
+def seconds(command: list[str], environment: dict[str, str]) -> float:
+    started = time.perf_counter()
+    subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - started
+
+
+def measured(rounds: int, environment: dict[str, str]) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {name: [] for name in commands()}
+    for number in range(rounds + 1):
+        for name, (command, _) in commands().items():
+            took = seconds(command, environment)
+            if number:  # the first round warms the caches: the file system's, and that of the kinds
+                found[name].append(took)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=40)
+    rounds = parser.parse_args().rounds
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        with live.serving(home, SEED_FILE=str(HERE.parent / "data" / "seed.json")) as server:
+            environment = {
+                "PATH": os.environ["PATH"], "HOME": folder, "FLUX_API_URL": server.url,
+                "FLUX_API_TOKEN": live.READ, "FLUX_API_WRITE_TOKEN": live.WRITE,
+            }  # fmt: skip
+            found = measured(rounds, environment)
+    missed = 0
+    for name, (_, barred) in commands().items():
+        # the ratio within a round: what slows the machine down slows both
+        ratio = statistics.median(own / anchor for own, anchor in zip(found[name], found[ANCHOR], strict=True))
+        met = ratio <= BAR
+        missed += barred and not met
+        bar = f"   bar {BAR:.1f}: {'met' if met else 'MISSED'}" if barred else ""
+        print(f"{name:26} {statistics.median(found[name]) * 1000:7.1f} ms   {ratio:5.2f} x {ANCHOR}{bar}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
