@@ -20,8 +20,9 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-import live  # noqa: E402  # the same server that the tests start
 from bench import generated  # noqa: E402
+
+import live  # noqa: E402  # the same server that the tests start
 
 SIZES = (100, 1_000, 10_000)
 BAR = 10.0  # seconds for 10,000 clusters

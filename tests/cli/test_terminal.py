@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+import time
+
 import httpx
 
 from cli.command import Cli
@@ -56,3 +60,22 @@ def test_several_clusters_are_asked_about_and_one_is_not(cli: Cli, api: httpx.Cl
 
 def test_an_empty_list_is_told(cli: Cli) -> None:
     assert "no clusters found" in cli.on_terminal("cluster", "list", "-l", "nothing=here").out
+
+
+def test_a_long_wait_shows_a_sign_of_life_on_a_terminal_only(cli: Cli) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer_late() -> None:
+            for _ in range(2):
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(65536)
+                    time.sleep(1)
+                    connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+
+        slow = threading.Thread(target=answer_late)
+        slow.start()
+        late = cli.but(FLUX_API_URL=f"http://127.0.0.1:{listener.getsockname()[1]}")
+        assert "waiting …" in late.on_terminal("cluster", "list").out
+        assert "waiting" not in late("cluster", "list").err
+        slow.join()
