@@ -77,6 +77,24 @@ class Kind:
     def has_labels(self) -> bool:
         return "labels" in self.properties
 
+    def described(self) -> dict[str, Any]:
+        """The kind as clients get it: all that commands and forms need."""
+        return {
+            "kind": self.name,
+            "api_version": self.api_version,
+            "description": self.description,
+            "singular": self.singular,
+            "endpoint": self.endpoint if self.cluster_field else None,
+            "cluster_field": self.cluster_field,
+            "patches": self.patches,
+            "overrides": list(self.overrides),
+            "reference": self.reference,
+            "filters": [item.name for item in self.filters],
+            "methods": {level: list(methods) for level, methods in self.methods.items()},
+            "schema": self.schema,
+            "resourceset": self.resourceset,
+        }
+
     def condition(self, schema: Schema) -> jsonschema_rs.Draft202012Validator:
         """The compiled `if` of a conditional sub-schema of this kind."""
         found = self.conditions.get(id(schema))

@@ -39,6 +39,15 @@ def basic(user: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
+def test_a_rehearsal_of_a_batch_takes_the_read_token_and_the_batch_itself_does_not(stranger: httpx.Client) -> None:
+    headers = {"Authorization": f"Bearer {live.READ}"}
+    body = {"operations": [{"op": "create", "kind": "namespaces", "id": "rehearsed", "document": {}}]}
+    assert stranger.post("/batch?dry_run=true", json=body, headers=headers).status_code == 200
+    for path in ("/batch", "/batch?dry_run=false", "/batch?dry_run=true&dry_run=false"):
+        assert_problem(stranger.post(path, json=body, headers=headers), 403, "forbidden")
+    assert stranger.get("/namespaces/rehearsed", headers=headers).status_code == 404
+
+
 @pytest.mark.parametrize("path", READS)
 def test_every_read_takes_either_token_and_nothing_less(stranger: httpx.Client, path: str) -> None:
     for token in (live.READ, live.WRITE):

@@ -182,7 +182,9 @@ def ingress_route(item: Input) -> list[Object]:
         "rules": [{"host": item["host"], "http": {"paths": paths}}],
     }  # fmt: skip
     issuer = {"cert-manager.io/cluster-issuer": item["cluster_issuer"]} if item["cluster_issuer"] else {}
-    return [annotated(item, manifest("networking.k8s.io/v1", "Ingress", item["id"], item["target_namespace"], spec=spec), **issuer)]
+    return [
+        annotated(item, manifest("networking.k8s.io/v1", "Ingress", item["id"], item["target_namespace"], spec=spec), **issuer)
+    ]
 
 
 BY_KIND: dict[str, Callable[[Input], list[Object]]] = {

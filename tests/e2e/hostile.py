@@ -15,14 +15,31 @@ Documents = st.SearchStrategy[Document]
 
 # What means something to YAML, to Go templates, to Helm's --set, to Flux's substitution or to a shell.
 FRAGMENTS = (
-    "---", "...", "<<", ">>", "<< inputs.id >>", "<<- end >>", "<<: *a", "{{", "}}", "{{ .Values }}", "${x}", "${CLUSTER_DNS}", "$(x)",
-    "#", " # ", ": ", "- ", "? ", "'", '"', '\\"', "\\", "\\n", "%", "%s", "%!d(", "*a", "&a", "!t", "!!int", "|", ">", "@", "`", "[a",
-    "]", "{a: b}", "}", ",", "=", "a,b", "a=b", "x[0]", "yes", "no", "y", "n", "on", "Off", "null", "~", "true", "False", "1", "-7",
-    "1e3", "0x1F", "0o17", "007", "1_000", "1.10", ".5", ".inf", ".nan", "1:30", "2024-01-01", "latest", " ", "  ", "é", "e\u0301",
-    "世界", "😀", "\u00a0", "\u00ad", "\u2028", "\u2029", "\u200b", "\u202e", "\ufeff", "\ufffd", "\U0001fffe", "\U0010ffff",
-    "apiVersion: v1", "kind: Secret",
+    "---", "...", "<<", ">>", "<< inputs.id >>", "<<- end >>", "<<: *a", "{{", "}}", "{{ .Values }}", "${x}",
+    "${CLUSTER_DNS}", "$(x)", "#", " # ", ": ", "- ", "? ", "'", '"', '\\"', "\\", "\\n", "%", "%s", "%!d(", "*a", "&a",
+    "!t", "!!int", "|", ">", "@", "`", "[a", "]", "{a: b}", "}", ",", "=", "a,b", "a=b", "x[0]", "yes", "no", "y", "n",
+    "on", "Off", "null", "~", "true", "False", "1", "-7", "1e3", "0x1F", "0o17", "007", "1_000", "1.10", ".5", ".inf",
+    ".nan", "1:30", "2024-01-01", "latest", " ", "  ", "é", "e\u0301", "世界", "😀", "\u00a0", "\u00ad", "\u2028", "\u2029",
+    "\u200b", "\u202e", "\ufeff", "\ufffd", "\U0001fffe", "\U0010ffff", "apiVersion: v1", "kind: Secret",
 )  # fmt: skip
-WORDS = ("y", "n", "yes", "no", "on", "off", "null", "true", "false", "1", "007", "1e3", "0x1f", "0", "a-b", "a--b")  # DNS labels all
+WORDS = (
+    "y",
+    "n",
+    "yes",
+    "no",
+    "on",
+    "off",
+    "null",
+    "true",
+    "false",
+    "1",
+    "007",
+    "1e3",
+    "0x1f",
+    "0",
+    "a-b",
+    "a--b",
+)  # DNS labels all
 
 _free = st.characters(exclude_categories=("Cc", "Cs"), exclude_characters="\ufffe\uffff")  # the API refuses the others
 _composed = st.lists(st.sampled_from(FRAGMENTS) | st.sampled_from("ab"), min_size=1, max_size=6).map("".join)
@@ -59,12 +76,19 @@ def _few(items: st.SearchStrategy[Any], least: int = 0) -> st.SearchStrategy[lis
 _accounts = some({"kind": st.just("ServiceAccount"), "name": names, "namespace": labels})
 _people = some({"kind": st.sampled_from(["User", "Group"]), "name": texts})
 
+
+def _from_a_registry(component: Document) -> Document:
+    """What is not a chart comes from an OCI registry."""
+    place = component["oci_url"].partition("//")[2]
+    return {**component, "oci_url": f"oci://{place}"} if component["type"] == "kustomize" else component
+
+
 # Definitions by kind, without their ids
 DEFINITIONS: dict[str, Documents] = {
     "platform_components": some(
         {"type": st.sampled_from(["helm", "helm", "kustomize"]), "component_path": texts, "oci_url": urls, "oci_tag": texts},
         {"component_version": texts, "cluster_env_enabled": st.booleans()},
-    ).map(lambda found: {**found, "oci_url": "oci://" + found["oci_url"].partition("//")[2]} if found["type"] == "kustomize" else found),
+    ).map(_from_a_registry),
     "namespaces": some(
         {},
         {
@@ -74,7 +98,9 @@ DEFINITIONS: dict[str, Documents] = {
         },
     ),
     "rolebindings": some({"role": texts.filter(formats.is_path_segment), "subjects": _few(_accounts | _people)}),
-    "network_policies": some({"target_namespace": labels, "ingress_rules": _few(some({"from_namespace": labels, "port": ports}))}),
+    "network_policies": some(
+        {"target_namespace": labels, "ingress_rules": _few(some({"from_namespace": labels, "port": ports}))},
+    ),
     "resource_quotas": some(
         {
             "target_namespace": labels,
@@ -111,8 +137,11 @@ DEFINITIONS: dict[str, Documents] = {
             "tls_secret": names,
             "paths": _few(
                 some(
-                    {"path": st.sampled_from(["/", "/~", "/null/", "/1e3/-", "/y/n"]), "service": st.sampled_from(["y", "null", "off"]),
-                     "port": ports},
+                    {
+                        "path": st.sampled_from(["/", "/~", "/null/", "/1e3/-", "/y/n"]),
+                        "service": st.sampled_from(["y", "null", "off"]),
+                        "port": ports,
+                    },
                     {"path_type": st.sampled_from(["Exact", "Prefix", "ImplementationSpecific"])},
                 ),
                 1,
@@ -123,11 +152,16 @@ DEFINITIONS: dict[str, Documents] = {
 }  # fmt: skip
 
 REFERENCES: dict[str, Documents] = {
-    "platform_components": some({}, {"enabled": st.booleans(), "oci_tag": st.none() | texts, "component_path": st.none() | texts}),
+    "platform_components": some(
+        {}, {"enabled": st.booleans(), "oci_tag": st.none() | texts, "component_path": st.none() | texts}
+    ),
     "external_secrets": some({}, {"store": st.none() | names}),
     "ingress_routes": some({}, {"host": st.none() | names.filter(lambda name: re.search("[a-z]", name))}),
 }
-RESERVED = {"namespaces": {"default", "kube-system", "kube-public", "kube-node-lease", "flux-system"}, "rolebindings": {"cluster-admin"}}
+RESERVED = {
+    "namespaces": {"default", "kube-system", "kube-public", "kube-node-lease", "flux-system"},
+    "rolebindings": {"cluster-admin"},
+}
 _patch_values = texts_or_empty | st.sampled_from(["true", "false", "3", "-7", "0", "-0", "+1"]) | st.booleans() | numbers
 
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import live
 from flux_resourceset import kinds
-from flux_resourceset.render import bundle, dialect
+from flux_resourceset.render import bundle
 from unit import samples
 
-from . import expectations, hostile
-from .tools import build
+from . import expectations, flux_operator, hostile
 
 Object = dict[str, Any]
 
@@ -30,37 +25,7 @@ EXAMPLES = 8  # each is a cluster with up to 15 definitions
 SETTINGS = settings(
     max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.reuse, Phase.generate)
 )
-OWNER = "resourceset.fluxcd.controlplane.io"
 DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-
-
-class Loader(yaml.SafeLoader):
-    """Only what JSON knows is more than text: Go quotes texts that look like it, and leaves `<<`, `=` and dates bare."""
-
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # PyYAML's own name and form
-
-
-for _tag, _pattern, _first in (
-    ("null", r"null|~|", ["n", "~", ""]),
-    ("bool", r"true|false", ["t", "f"]),
-    ("int", r"-?[0-9]{1,20}", list("-0123456789")),
-):
-    Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})$"), _first)
-
-
-def rendered(directory: Path, kind: kinds.Kind, inputs: list[Object]) -> list[Object]:
-    """What the flux-operator CLI makes of the shipped template and these inputs."""
-    template = kind.resourceset or bundle.resourceset(kind.endpoint)
-    assert template
-    (directory / "template.yaml").write_text(template, encoding="utf-8")
-    (directory / "inputs.json").write_text(dialect.json_text(inputs), encoding="utf-8")
-    cli = build.home(os.environ) / "bin" / "flux-operator-cli"
-    files = ("-f", str(directory / "template.yaml"), "--inputs-from", str(directory / "inputs.json"))
-    done = subprocess.run([str(cli), "build", "rset", *files], capture_output=True, text=True, check=False, timeout=60)
-    if "no objects were generated" in done.stderr:
-        return []
-    assert done.returncode == 0, done.stderr
-    return [found for found in yaml.load_all(done.stdout, Loader) if found]  # a SafeLoader
 
 
 def inputs_of(kind: str, cluster: Object, definitions: list[Object]) -> list[Object]:
@@ -77,7 +42,7 @@ def inputs_of(kind: str, cluster: Object, definitions: list[Object]) -> list[Obj
 def owned(view: str, found: Object) -> Object:
     """As Flux Operator marks what it makes."""
     metadata = found["metadata"]
-    marks = {f"{OWNER}/name": view, f"{OWNER}/namespace": expectations.FLUX}
+    marks = {f"{flux_operator.OWNER}/name": view, f"{flux_operator.OWNER}/namespace": expectations.FLUX}
     return {**found, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **marks}}}
 
 
@@ -94,7 +59,9 @@ def test_hostile_documents_make_exactly_the_expected_objects(
     cluster, definitions = data.draw(hostile.fleets(kind))
     inputs = inputs_of(kind, cluster, definitions)
     view = KNOWN.by_name[kind]
-    found = rendered(tmp_path_factory.mktemp("render"), view, inputs)
+    template = view.resourceset or bundle.resourceset(view.endpoint)
+    assert template
+    found = flux_operator.rendered(tmp_path_factory.mktemp("render"), template, inputs)
     expected = [owned(view.endpoint, each) for item in inputs for each in expectations.BY_KIND[kind](item)]
     if kind == "platform_components":
         found = without_patches(view.endpoint, found, inputs)
@@ -136,7 +103,9 @@ def check_values(entries: list[Object], config_map: Object, patches: Object) -> 
     taken = {entry["valuesKey"]: expectations.taken_by_helm(config_map["data"], entry) for entry in entries}
     wanted = {key: expectations.as_helm_takes_it(value) for key, value in patches.items()}
     assert taken == wanted
-    assert {key: type(value) is bool for key, value in taken.items()} == {key: type(value) is bool for key, value in wanted.items()}
+    assert {key: type(value) is bool for key, value in taken.items()} == {
+        key: type(value) is bool for key, value in wanted.items()
+    }
     assert len(entries) == len(patches) == len(config_map["data"])
 
 

@@ -19,15 +19,17 @@ def submit(session: Session, operations: Sequence[Operation], *, dry_run: bool |
     if not operations:
         return []
     rehearsal = session.values.flag("dry-run") if dry_run is None else dry_run
-    # the key makes a repeat harmless when the connection breaks and nobody knows whether the first one was heard
-    headers = {} if rehearsal else {"Idempotency-Key": _key()}
-    query = {"dry_run": "true"} if rehearsal else {}
-    answer = session.writes().send("POST", "/batch", {"operations": list(operations)}, query, headers)
+    body = {"operations": list(operations)}
+    if rehearsal:
+        answer = session.client.send("POST", "/batch", body, {"dry_run": "true"}, role="read")
+    else:
+        answer = session.writes().send("POST", "/batch", body, headers={"Idempotency-Key": _key()})
     results: list[Result] = answer.json()["results"]
     return results
 
 
 def _key() -> str:
+    """Makes a repeat harmless when the connection breaks and nobody knows whether the first one was heard."""
     import os
 
     return os.urandom(16).hex()

@@ -131,23 +131,7 @@ def builtin(environment: Mapping[str, str]) -> Kinds:
 def packaged() -> list[dict[str, Any]]:
     from flux_resourceset import kinds
 
-    return [
-        {
-            "kind": kind.name,
-            "api_version": kind.api_version,
-            "description": kind.description,
-            "singular": kind.singular,
-            "endpoint": kind.endpoint if kind.cluster_field else None,
-            "cluster_field": kind.cluster_field,
-            "patches": kind.patches,
-            "overrides": list(kind.overrides),
-            "reference": kind.reference,
-            "filters": [item.name for item in kind.filters],
-            "methods": {level: list(methods) for level, methods in kind.methods.items()},
-            "schema": kind.schema,
-        }
-        for kind in kinds.load()
-    ]
+    return [kind.described() for kind in kinds.load()]
 
 
 # The cache: never needed, so no failure of it is told

@@ -96,11 +96,12 @@ class Client:
         body: Any,
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        role: Role = "write",
     ) -> Answer:
-        """A write; `body` is JSON already when it is bytes."""
+        """A write; `body` is JSON already when it is bytes. A rehearsal takes the role that reads."""
         raw = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         lines = {"Content-Type": "application/json", "Content-Length": str(len(raw)), **self._headers, **(headers or {})}
-        return _checked(self._request(method, path, query, raw, lines, "write"))
+        return _checked(self._request(method, path, query, raw, lines, role))
 
     def _request(
         self, method: str, path: str, query: Mapping[str, Any] | None, body: bytes, headers: Mapping[str, str], role: Role

@@ -179,7 +179,8 @@ class Gate:
         if scope["path"] not in self._public:
             authorization = [value.encode("latin-1") for value in request.headers.getlist("authorization")]
             token = auth.authenticate(self._tokens, authorization)
-            auth.authorize(token, scope["method"], self._writable)
+            rehearsal = scope["path"] == "/batch" and scope["query_string"] == b"dry_run=true"
+            auth.authorize(token, scope["method"], self._writable, rehearsal)
             scope["state"]["token"] = token
         for route in self._table:
             match, child = route.matches(scope)

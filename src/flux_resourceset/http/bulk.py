@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -15,35 +14,15 @@ from starlette.responses import Response
 from flux_resourceset import __version__, errors, operations, transfer
 from flux_resourceset.changes import Entry
 from flux_resourceset.http import bodies, crud
-from flux_resourceset.kinds import Kind
 from flux_resourceset.ledger import Ledger, Once
 
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
 
 
-def described(kind: Kind) -> dict[str, Any]:
-    """A kind as clients get it: all that commands and forms need."""
-    return {
-        "kind": kind.name,
-        "api_version": kind.api_version,
-        "description": kind.description,
-        "singular": kind.singular,
-        "endpoint": kind.endpoint if kind.cluster_field else None,
-        "cluster_field": kind.cluster_field,
-        "patches": kind.patches,
-        "overrides": list(kind.overrides),
-        "reference": kind.reference,
-        "filters": [item.name for item in kind.filters],
-        "methods": {level: list(methods) for level, methods in kind.methods.items()},
-        "schema": kind.schema,
-        "resourceset": kind.resourceset,
-    }
-
-
 class BulkRoutes:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._kinds = msgspec.json.encode([described(kind) for kind in ledger.kinds])
+        self._kinds = msgspec.json.encode([kind.described() for kind in ledger.kinds])
         self._kinds_tag = '"' + hashlib.sha256(self._kinds).hexdigest()[:16] + '"'
 
     async def kinds(self, request: Request) -> Response:
