@@ -96,7 +96,6 @@ def delete(session: Session) -> int:
 def diff(session: Session) -> int:
     """0 the same, 1 different, 2 any error: scripts need these three and no more."""
     try:
-        session.writes()  # a rehearsal of a write
         results = _applied(session, _read(session), dry_run=True)
     except client.Problem as problem:
         raise failures.Failure(failures.USAGE, *explained(problem).lines) from problem

@@ -97,8 +97,9 @@ class Session:
         return {"X-Reason": reason.strip()}
 
     def writes(self) -> Client:
-        """The server, for writing."""
-        self._token(config.WRITE_TOKEN)
+        """The server, for writing; a rehearsal only reads."""
+        if not self.values.flag("dry-run"):
+            self._token(config.WRITE_TOKEN)
         return self.client
 
     # Kinds
