@@ -6,8 +6,7 @@ Fed by snapshots and the change log only, so the writer, a second process and a 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -143,9 +142,6 @@ class Fleet:
     def get(self, kind: str, id: str) -> Stored | None:
         return self.documents[kind].get(id)
 
-    def bodies(self, kind: str) -> Mapping[str, Document]:
-        return _Bodies(self.documents[kind])
-
     def answer(self, key: bytes, packed: bool = False) -> bytes:
         """The body for b"<dns>/<endpoint>": prepared when first asked for, kept until something it was made from changes."""
         prepared = self.packed if packed else self.answers
@@ -170,8 +166,9 @@ class Fleet:
         if id is None:
             return _EMPTY  # decommissioned: Flux is to collect everything
         cluster = self.documents[CLUSTERS][id].body
-        definitions = self.bodies(kind.name)
-        inputs = merge.inputs(kind, cluster, definitions)
+        stored = self.documents[kind.name]
+        named = (ref["id"] for ref in cluster.get(kind.cluster_field or "", ()))
+        inputs = merge.inputs(kind, cluster, {id: stored[id].body for id in named if id in stored})
         body = encoded(inputs)
         if exceeds(body, len(inputs)):
             raise errors.Unavailable(
@@ -200,27 +197,6 @@ class Fleet:
                 f"{MAX_BODY_BYTES} bytes, so narrow the list with {' or '.join(filters)}"
             )
         return body
-
-
-class _Bodies(Mapping[str, Document]):
-    """The bodies of stored documents, without copying."""
-
-    __slots__ = ("_stored",)
-
-    def __init__(self, stored: Mapping[str, Stored]) -> None:
-        self._stored = stored
-
-    def __getitem__(self, id: str) -> Document:
-        return self._stored[id].body
-
-    def __contains__(self, id: object) -> bool:
-        return id in self._stored
-
-    def __iter__(self) -> Any:
-        return iter(self._stored)
-
-    def __len__(self) -> int:
-        return len(self._stored)
 
 
 def _references(kind: Kind, cluster: Document | None) -> set[str]:

@@ -13,7 +13,7 @@ from flux_resourceset.kinds import Kind
 Document = Mapping[str, Any]
 Input = dict[str, Any]
 
-_encode = msgspec.json.Encoder(order="deterministic").encode
+_encode = msgspec.json.Encoder().encode
 
 
 def inputs(kind: Kind, cluster: Document, definitions: Mapping[str, Document]) -> list[Input]:
@@ -30,8 +30,10 @@ def inputs(kind: Kind, cluster: Document, definitions: Mapping[str, Document]) -
 
 def _input(kind: Kind, reference: Document, definition: Document, cluster: Document, block: Input, running: set[str]) -> Input:
     # the definition, then the reference: an override that is null or absent leaves the definition's value
-    result = {name: value for name, value in definition.items() if value is not None}
-    result.update((name, value) for name, value in reference.items() if value is not None)
+    result = dict(definition)
+    for name, value in reference.items():
+        if value is not None:
+            result[name] = value
     if kind.patches:
         result["patches"] = cluster["patches"].get(reference["id"], {})
     if kind.dependencies:
@@ -40,12 +42,17 @@ def _input(kind: Kind, reference: Document, definition: Document, cluster: Docum
     for group, names in kind.nest.items():
         result[group] = {name: result.pop(name) for name in names if name in result}
     result["cluster"] = block
+    if None in result.values():
+        result = {name: value for name, value in result.items() if value is not None}
     result["digest"] = digest(result)
     return result
 
 
 def digest(value: Input) -> str:
-    """Names an input's content, so that a cluster can tell what it applied; 128 bits are plenty for that."""
+    """Names an input's content, so that a cluster can tell what it applied; 128 bits are plenty for that.
+
+    Documents are stored in the order of their schema, so equal ones give equal bytes without sorting.
+    """
     return hashlib.sha256(_encode(value)).hexdigest()[:32]
 
 
