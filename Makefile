@@ -4,7 +4,7 @@ BIN = .venv/bin
 .DEFAULT_GOAL = help
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .venv/runtime: requirements/runtime.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; set PYTHON=") if sys.version_info < (3, 11) else None'
@@ -38,8 +38,10 @@ format: .venv/dev ## put the code into shape
 generate: .venv/dev ## write openapi/openapi.yaml and the generated parts of the docs
 	$(BIN)/python docs/generate.py
 
-bench: .venv/dev ## measure, against named anchors
+bench: .venv/dev ## measure, against named anchors (uses nginx and wrk where they are)
 	$(BIN)/python bench/poll.py
+	$(BIN)/python bench/cli.py
+	$(BIN)/python bench/batch.py
 
 lock: ## renew the pinned requirement files
 	$(BIN)/pip install --quiet uv
@@ -55,3 +57,5 @@ e2e: .venv/dev e2e-tools ## the real Flux Operator against the real server (need
 	$(BIN)/python -m pytest tests/e2e -q
 
 .PHONY: e2e-tools e2e
+
+include Makefile.kind

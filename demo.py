@@ -146,8 +146,9 @@ def _fill(directory: Path, access: Mapping[str, str]) -> None:
 def _follow(directory: Path, access: Mapping[str, str], running: list[subprocess.Popen[bytes]]) -> None:
     """Poll on, and show what changes as it changes."""
     command = _simulate(directory, "--interval", "1s")
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    cluster = subprocess.Popen(command, env={**_kept(), **access}, process_group=0, **pipes)  # noqa: S603  # ours
+    cluster = subprocess.Popen(  # noqa: S603  # ours
+        command, env={**_kept(), **access}, process_group=0, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     running.append(cluster)
     assert cluster.stdout
     lines = (line.decode(errors="replace").rstrip("\n") for line in cluster.stdout)

@@ -44,7 +44,7 @@ def steps(page: str) -> list[Step]:
                 found.append(Step(number, command, ""))
             else:
                 assert found, f"line {number}: output without a command"
-                found[-1] = found[-1]._replace(expected=f"{found[-1].expected}\n{line}".lstrip())
+                found[-1] = found[-1]._replace(expected=f"{found[-1].expected}\n{line}".lstrip("\n"))
     return found
 
 

@@ -62,6 +62,11 @@ helm_paths: Texts = st.lists(
 ).map(".".join).filter(lambda key: not documents.looks_secret(key))  # fmt: skip
 numbers = st.integers(-documents.MAX_INTEGER, documents.MAX_INTEGER) | st.floats(-1e15, 1e15, allow_nan=False)
 quantities: Texts = st.from_regex(re.compile(r"[0-9]{1,3}(\.[0-9]{1,2})?(m|k|M|Gi|Ti|E)?"), fullmatch=True)
+counts: Texts = st.from_regex(re.compile(r"[0-9]{1,3}(k|M|Gi|Ti|E)?"), fullmatch=True)
+_counted: Texts = st.sampled_from(["pods", "services.nodeports", "count/no", "count/1e3.null"]) | st.from_regex(
+    re.compile(r"count/[a-z0-9][a-z0-9.-]{0,9}[a-z0-9]"), fullmatch=True
+)
+_measured: Texts = st.sampled_from(["cpu", "memory", "ephemeral-storage"])
 ports = st.sampled_from([1, 80, 9898, 65535])
 
 
@@ -104,14 +109,17 @@ DEFINITIONS: dict[str, Documents] = {
     "resource_quotas": some(
         {
             "target_namespace": labels,
-            "hard": st.dictionaries(
-                st.sampled_from(["cpu", "limits.memory", "pods", "services.nodeports", "count/no", "count/1e3.null"])
-                | st.from_regex(re.compile(r"count/[a-z0-9][a-z0-9.-]{0,9}[a-z0-9]"), fullmatch=True),
-                quantities, min_size=1, max_size=4,
+            "hard": st.builds(
+                lambda counted, measured: {**counted, **measured},
+                st.dictionaries(_counted, counts, max_size=3),
+                st.dictionaries(st.sampled_from(["cpu", "limits.memory", "requests.storage"]), quantities, min_size=1),
             ),
         },
-        {name: st.dictionaries(st.sampled_from(["cpu", "memory", "ephemeral-storage"]), quantities) for name in
-         ("container_defaults", "container_requests")},
+        # requests below limits, which no schema can ask for
+        {
+            "container_defaults": st.dictionaries(_measured, quantities.map(lambda text: f"1{text}")),
+            "container_requests": st.dictionaries(_measured, st.sampled_from(["0", "0.5m", "1m"])),
+        },
     ),
     "external_secrets": some(
         {

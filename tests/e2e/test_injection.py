@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,15 +13,16 @@ from hypothesis import strategies as st
 
 import live
 from flux_resourceset import kinds
-from flux_resourceset.render import bundle
+from flux_resourceset.render import bundle, dialect
 from unit import samples
 
-from . import expectations, flux_operator, hostile
+from . import expectations, flux_operator, foreign, hostile
+from .kube import Kube
 
 Object = dict[str, Any]
 
 KNOWN = kinds.load(live.ROOT / "examples" / "kinds")
-EXAMPLES = 8  # each is a cluster with up to 15 definitions
+EXAMPLES, TAKEN_EXAMPLES = 8, 3  # each is a cluster with up to 15 definitions
 # no shrinking: it would call the CLI thousands of times, and the comparison already names the object
 SETTINGS = settings(
     max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.reuse, Phase.generate)
@@ -37,6 +39,13 @@ def inputs_of(kind: str, cluster: Object, definitions: list[Object]) -> list[Obj
     inputs: list[Object] = json.loads(body)["inputs"]
     assert [item["id"] for item in inputs] == [reference["id"] for reference in cluster[kind]]
     return inputs
+
+
+def rendered(directory: Path, kind: str, inputs: list[Object]) -> list[Object]:
+    view = KNOWN.by_name[kind]
+    template = view.resourceset or bundle.resourceset(view.endpoint)
+    assert template
+    return flux_operator.rendered(directory, template, inputs)
 
 
 def owned(view: str, found: Object) -> Object:
@@ -59,9 +68,7 @@ def test_hostile_documents_make_exactly_the_expected_objects(
     cluster, definitions = data.draw(hostile.fleets(kind))
     inputs = inputs_of(kind, cluster, definitions)
     view = KNOWN.by_name[kind]
-    template = view.resourceset or bundle.resourceset(view.endpoint)
-    assert template
-    found = flux_operator.rendered(tmp_path_factory.mktemp("render"), template, inputs)
+    found = rendered(tmp_path_factory.mktemp("render"), kind, inputs)
     expected = [owned(view.endpoint, each) for item in inputs for each in expectations.BY_KIND[kind](item)]
     if kind == "platform_components":
         found = without_patches(view.endpoint, found, inputs)
@@ -118,6 +125,50 @@ def check_variables(post_build: Object, config_map: Object, patches: Object) -> 
             assert float(data[key]) == value
         else:
             assert data[key] == expectations.as_a_variable(value)
+
+
+def taken(kube: Kube, directory: Path, kind: str, cluster: Object, definitions: list[Object]) -> None:
+    """One object that the API server refuses would hold up the whole view of a cluster."""
+    place = "hostile"
+    kube.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}}])
+    found = rendered(directory, kind, inputs_of(kind, cluster, definitions))
+    for each in found:
+        if "namespace" in each["metadata"]:
+            each["metadata"]["namespace"] = place
+    if found:
+        # one document, and no escapes but YAML's own: kubectl splits streams at `---` and does not know surrogates
+        kube.apply(dialect.json_text({"apiVersion": "v1", "kind": "List", "items": found}), dry_run=True)
+
+
+@pytest.mark.parametrize("kind", hostile.DEFINITIONS)
+@settings(SETTINGS, max_examples=TAKEN_EXAMPLES)
+@given(data=st.data())
+def test_the_api_server_takes_what_hostile_documents_become(
+    kind: str, data: st.DataObject, kube: Kube, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    foreign.establish(kube, foreign.EXTERNAL_SECRET)
+    taken(kube, tmp_path_factory.mktemp("render"), kind, *data.draw(hostile.fleets(kind)))
+
+
+LONGEST: dict[str, list[Object]] = {
+    "platform_components": [
+        {"id": "c" * 44, "component_path": "p" * 2048, "oci_url": "https://u", "oci_tag": "t" * 2000},
+        {"id": "k" * 44, "component_path": "p" * 2048, "oci_url": "oci://u", "oci_tag": "t" * 2000, "type": "kustomize"},
+    ],
+    "namespaces": [
+        {"id": "n" * 63, "labels": {"l" * 63: "v" * 63}, "annotations": {f"{'p' * 63}.{'q' * 63}/{'a' * 63}": "v" * 200_000}}
+    ],
+    "rolebindings": [{"id": "r" * 63, "role": "r" * 2000, "subjects": [{"kind": "User", "name": "u" * 2000}]}],
+}
+
+
+@pytest.mark.parametrize("kind", LONGEST)
+def test_the_api_server_takes_very_long_values(kind: str, kube: Kube, tmp_path: Path) -> None:
+    references = [{"id": each["id"]} for each in LONGEST[kind]]
+    cluster = {"id": "c1", "cluster_name": "n" * 253, "cluster_dns": "c1.example.com", "environment": "prod", kind: references}
+    if kind == "platform_components":
+        cluster["patches"] = {each["id"]: {"k" * 250: "v" * 1000} for each in references}
+    taken(kube, tmp_path, kind, cluster, LONGEST[kind])
 
 
 def test_the_hostile_kinds_are_all_kinds_with_a_view() -> None:

@@ -1,0 +1,137 @@
+"""The servers that are measured, ours and nginx, each on the core that servers have."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import shutil
+import signal
+import socket
+import string
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+SERVER_CORE, LOAD_CORE = 0, 1  # positions among the cores that this process may use
+READ, WRITE = "read-token", "write-token"
+
+
+def pinned(position: int) -> Any:
+    core = sorted(os.sched_getaffinity(0))[position]
+    return lambda: os.sched_setaffinity(0, {core})
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Process:
+    """A server on its core."""
+
+    def __init__(self, command: list[str], port: int, home: Path, env: dict[str, str] | None = None) -> None:
+        self.port = port
+        self.began = time.perf_counter()
+        self.log = home / f"{Path(command[0]).name}-{port}.log"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                command, cwd=home, env=env, stdout=log, stderr=log, preexec_fn=pinned(SERVER_CORE)
+            )  # fmt: skip
+
+    def wait(self, path: str) -> float:
+        """Seconds from the start to the first 200."""
+        while time.perf_counter() - self.began < 60 and self.process.poll() is None:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                if self.get(path)[0] == 200:
+                    return time.perf_counter() - self.began
+            time.sleep(0.002)
+        raise SystemExit(f"the server did not start:\n{self.log.read_text()}")
+
+    def get(self, path: str, packed: bool = False) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        with contextlib.closing(connection):
+            connection.request("GET", path, headers=headers(packed))
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+    def _pids(self) -> list[int]:
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        return [self.process.pid, *map(int, children.split())]
+
+    def cpu_seconds(self) -> float:
+        ticks = 0
+        for pid in self._pids():
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def resident(self) -> int:
+        """Bytes, of ours; nginx would have two processes."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(15)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def headers(packed: bool) -> dict[str, str]:
+    """As Flux Operator sends them; Go asks for gzip by itself."""
+    plain = {"Host": "bench", "User-Agent": "bench", "Authorization": f"Bearer {READ}"}
+    return plain | ({"Accept-Encoding": "gzip"} if packed else {"Accept-Encoding": "identity"})
+
+
+def environment(port: int, home: Path, **more: str) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "API_MODE": "crud",
+        "AUTH_TOKEN": READ,
+        "CRUD_AUTH_TOKEN": WRITE,
+        "DATABASE_URL": f"sqlite://{home}/fleet.db?mode=rwc",
+        "LISTEN_ADDR": f"127.0.0.1:{port}",
+        **more,
+    }
+
+
+@contextlib.contextmanager
+def ours(home: Path, **more: str) -> Iterator[Process]:
+    port = free_port()
+    server = Process([sys.executable, "-m", "flux_resourceset.server"], port, home, environment(port, home, **more))
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@contextlib.contextmanager
+def nginx(home: Path) -> Iterator[Process | None]:
+    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+    if program is None:
+        yield None
+        return
+    built = subprocess.run([program, "-V"], capture_output=True, text=True, check=True).stderr
+    static = "http_gzip_static" in built
+    if not static:
+        print("this nginx has no gzip_static: with gzip it serves the files unpacked")
+    options = {
+        "home": home,
+        "port": free_port(),
+        "user": "user root;" if os.geteuid() == 0 else "",  # else it could not read the files
+        "gzip_static": "gzip_static on;" if static else "",
+    }
+    (home / "nginx.conf").write_text(string.Template((HERE / "nginx.conf").read_text()).substitute(options))
+    server = Process([program, "-p", str(home), "-c", str(home / "nginx.conf")], int(str(options["port"])), home)
+    try:
+        yield server
+    finally:
+        server.stop()
