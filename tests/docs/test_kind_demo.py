@@ -134,6 +134,7 @@ def test_the_demo_goes_from_the_image_to_the_releases_in_order(tmp_path: Path) -
         "apply -k deploy/server/overlays/demo",
         "rollout status deployment/flux-api-crud",
         "rollout status deployment/flux-api-read",
+        "component patch cert-manager --cluster demo-cluster-01",
         "apply -k deploy/cluster/overlays/demo",
         *(f"wait resourcesetinputprovider/{view}" for view in ("platform-components", "namespaces", "rolebindings")),
         *(f"wait resourceset/{view}" for view in ("platform-components", "namespaces", "rolebindings")),

@@ -165,7 +165,13 @@ LONGEST: dict[str, list[Object]] = {
 @pytest.mark.parametrize("kind", LONGEST)
 def test_the_api_server_takes_very_long_values(kind: str, kube: Kube, tmp_path: Path) -> None:
     references = [{"id": each["id"]} for each in LONGEST[kind]]
-    cluster = {"id": "c1", "cluster_name": "n" * 253, "cluster_dns": "c1.example.com", "environment": "prod", kind: references}
+    cluster: Object = {
+        "id": "c1",
+        "cluster_name": "n" * 253,
+        "cluster_dns": "c1.example.com",
+        "environment": "prod",
+        kind: references,
+    }
     if kind == "platform_components":
         cluster["patches"] = {each["id"]: {"k" * 250: "v" * 1000} for each in references}
     taken(kube, tmp_path, kind, cluster, LONGEST[kind])
