@@ -159,3 +159,20 @@ def test_a_reader_that_goes_away_is_no_error(cli: Cli) -> None:
     assert process.stderr.read() == ""
     assert process.wait() == 141
     process.stderr.close()
+
+
+def test_tags_show_what_is_off_the_common_one(cli: Cli, api: httpx.Client) -> None:
+    entry = {"component_path": "x", "oci_url": "oci://r.example/x"}
+    for id, tag in (("tagged-a", "v1.0.0"), ("tagged-b", "v1.0.0"), ("tagged-c", "v1.0.0-1")):
+        assert api.post("/platform_components", json={"id": id, **entry, "oci_tag": tag}).status_code == 201
+    cluster = {"id": "tagged", "cluster_name": "tagged", "cluster_dns": "tagged.example.com", "environment": "dev"}
+    references = [{"id": "tagged-a", "oci_tag": "v1.1.0-rc1"}, {"id": "tagged-b"}]
+    assert api.post("/clusters", json={**cluster, "platform_components": references}).status_code == 201
+    rows = {row["tag"]: row for row in cli.ok("tags").data}
+    order = list(rows)
+    assert order.index("v1.0.0") < order.index("v1.0.0-1") < order.index("v1.1.0-rc1")
+    assert rows["v1.0.0-1"]["base"] == "v1.0.0"
+    assert "tagged-c" in rows["v1.0.0-1"]["ids"]
+    assert rows["v1.1.0-rc1"] | {"ids": ["tagged-a"], "clusters": 1, "catalog": 0, "common": False} == rows["v1.1.0-rc1"]
+    assert sum(row["common"] for row in rows.values()) == 1
+    assert cli.refused(2, "tags", "--field", "nothing")

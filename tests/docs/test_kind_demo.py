@@ -118,10 +118,16 @@ def test_the_cluster_is_made_once(tmp_path: Path) -> None:
     assert not any("create" in call for call in place.calls[before:])
 
 
-def test_the_demo_goes_from_the_image_to_the_releases_in_order(tmp_path: Path) -> None:
-    place = Place(tmp_path)
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What a demo calls that goes through, in a cluster that has no token yet."""
+    place = Place(tmp_path_factory.mktemp("demo"))
     done = place.run(script("demo.sh"), answers={**THERE, "get secret/internal-api-token": (1, "")})
     assert done.returncode == 0, done.stdout + done.stderr
+    return place.calls
+
+
+def test_the_demo_goes_from_the_image_to_the_releases_in_order(calls: list[str]) -> None:
     wanted = [
         "kind load docker-image flux-resourceset:local --name flux-demo",
         "install.yaml",
@@ -141,15 +147,13 @@ def test_the_demo_goes_from_the_image_to_the_releases_in_order(tmp_path: Path) -
         "get clusterrolebinding/platform-admins clusterrolebinding/dev-readers",
         *(f"wait helmrelease/platform-{name}" for name in ("cert-manager", "traefik", "podinfo")),
     ]
-    left = iter(place.calls)
+    left = iter(calls)
     for words in wanted:
-        assert any(words in call for call in left), f"{words!r} is missing, or not in its place in {place.calls}"
+        assert any(words in call for call in left), f"{words!r} is missing, or not in its place in {calls}"
 
 
-def test_no_other_cluster_is_touched_and_no_process_list_shows_the_token(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    place.run(script("demo.sh"), answers={**THERE, "get secret/internal-api-token": (1, "")})
-    kubectl = [call for call in place.calls if call.startswith("kubectl ")]
+def test_no_other_cluster_is_touched_and_no_process_list_shows_the_token(calls: list[str]) -> None:
+    kubectl = [call for call in calls if call.startswith("kubectl ")]
     assert len(kubectl) > 20
     assert all(call.startswith("kubectl --context kind-flux-demo ") for call in kubectl)
     (secret,) = (call for call in kubectl if "create secret" in call)

@@ -107,6 +107,18 @@ def fixed() -> tuple[Group, ...]:
         ),
         _single(
             Command(
+                ("tags",),
+                "List the tags in use, in the order of releases, and what is off the common one.",
+                "tags:tags",
+                options=(Option("--field", "Field to look at; oci_tag if not given.", "NAME"),),
+                examples=("tags", "tags --field component_path"),
+                details="A hotfix such as v1.0.0-1 comes after v1.0.0 and before v1.1.0; a candidate such as v1.1.0-rc1 comes "
+                "before v1.1.0. `base` is the release that a tag belongs to, `common` marks the tag that most of the catalog "
+                "has, and `clusters` counts those that are pinned to the tag. After a release, everything should be on one tag.",
+            )
+        ),
+        _single(
+            Command(
                 ("changes",),
                 "Show the change log, newest first.",
                 "history:changes",
