@@ -24,7 +24,7 @@ from flux_resourceset.store import Store
 from flux_resourceset.store.memory import MemoryStore
 from flux_resourceset.store.sqlite import SqliteStore
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("flux_resourceset.server")  # also when run as a module
 
 # libuv takes one connection per listening descriptor and turn of the loop, and Flux opens one for every poll: with several
 # descriptors of the one socket, what a turn costs (asking the kernel, asking the store whether it changed) is shared.
