@@ -69,7 +69,7 @@ def test_no_secret_is_ever_logged_or_answered(tmp_path: Path) -> None:
         ({"LOG_LEVEL": "off", "RUST_LOG": "info"}, set()),
         ({"LOG_LEVEL": "loud"}, {"info", "warning"}),
     ],
-    ids=str,
+    ids=lambda value: "-".join(sorted(value)),
 )
 def test_the_level_decides_what_is_said(tmp_path: Path, setting: dict[str, str], levels: set[str]) -> None:
     with live.serving(tmp_path, STORE_BACKEND="memory", **setting) as server, server.client() as api:

@@ -27,6 +27,7 @@ EXAMPLES, TAKEN_EXAMPLES = 8, 3  # each is a cluster with up to 15 definitions
 SETTINGS = settings(
     max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.reuse, Phase.generate)
 )
+PLACE = "hostile"  # the namespace of dry runs
 DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
@@ -127,14 +128,20 @@ def check_variables(post_build: Object, config_map: Object, patches: Object) -> 
             assert data[key] == expectations.as_a_variable(value)
 
 
+@pytest.fixture(scope="module")
+def taker(kube: Kube) -> Kube:
+    """A cluster with what the objects need to be taken."""
+    foreign.establish(kube, foreign.EXTERNAL_SECRET)
+    kube.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}}])
+    return kube
+
+
 def taken(kube: Kube, directory: Path, kind: str, cluster: Object, definitions: list[Object]) -> None:
     """One object that the API server refuses would hold up the whole view of a cluster."""
-    place = "hostile"
-    kube.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}}])
     found = rendered(directory, kind, inputs_of(kind, cluster, definitions))
     for each in found:
         if "namespace" in each["metadata"]:
-            each["metadata"]["namespace"] = place
+            each["metadata"]["namespace"] = PLACE
     if found:
         # one document, and no escapes but YAML's own: kubectl splits streams at `---` and does not know surrogates
         kube.apply(dialect.json_text({"apiVersion": "v1", "kind": "List", "items": found}), dry_run=True)
@@ -144,10 +151,9 @@ def taken(kube: Kube, directory: Path, kind: str, cluster: Object, definitions: 
 @settings(SETTINGS, max_examples=TAKEN_EXAMPLES)
 @given(data=st.data())
 def test_the_api_server_takes_what_hostile_documents_become(
-    kind: str, data: st.DataObject, kube: Kube, tmp_path_factory: pytest.TempPathFactory
+    kind: str, data: st.DataObject, taker: Kube, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    foreign.establish(kube, foreign.EXTERNAL_SECRET)
-    taken(kube, tmp_path_factory.mktemp("render"), kind, *data.draw(hostile.fleets(kind)))
+    taken(taker, tmp_path_factory.mktemp("render"), kind, *data.draw(hostile.fleets(kind)))
 
 
 LONGEST: dict[str, list[Object]] = {
@@ -163,7 +169,7 @@ LONGEST: dict[str, list[Object]] = {
 
 
 @pytest.mark.parametrize("kind", LONGEST)
-def test_the_api_server_takes_very_long_values(kind: str, kube: Kube, tmp_path: Path) -> None:
+def test_the_api_server_takes_very_long_values(kind: str, taker: Kube, tmp_path: Path) -> None:
     references = [{"id": each["id"]} for each in LONGEST[kind]]
     cluster: Object = {
         "id": "c1",
@@ -174,7 +180,7 @@ def test_the_api_server_takes_very_long_values(kind: str, kube: Kube, tmp_path: 
     }
     if kind == "platform_components":
         cluster["patches"] = {each["id"]: {"k" * 250: "v" * 1000} for each in references}
-    taken(kube, tmp_path, kind, cluster, LONGEST[kind])
+    taken(taker, tmp_path, kind, cluster, LONGEST[kind])
 
 
 def test_the_hostile_kinds_are_all_kinds_with_a_view() -> None:
