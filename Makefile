@@ -23,7 +23,10 @@ demo: install ## serve the demo fleet on 127.0.0.1:8080 until Ctrl-C
 	@$(BIN)/python demo.py
 
 test: .venv/dev ## run the tests
-	$(BIN)/pytest -q -n 2
+	$(BIN)/pytest -q -n 2 -m "not thorough"
+
+test-thorough: .venv/dev ## run those that take longer: Schemathesis, the render engine against Flux Operator's own
+	$(BIN)/pytest -q -n 2 -m thorough
 
 lint: .venv/dev ## style, types, import layers
 	$(BIN)/ruff check .
@@ -48,7 +51,7 @@ lock: ## renew the pinned requirement files
 	for name in runtime dev; do $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.txt; done
 
-.PHONY: help install demo test lint format generate bench lock
+.PHONY: help install demo test test-thorough lint format generate bench lock
 
 e2e-tools: ## build Flux Operator, Flux and a Kubernetes control plane from Go modules (needs Go; half an hour, once)
 	tests/e2e/tools/build.sh

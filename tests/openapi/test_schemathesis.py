@@ -14,6 +14,8 @@ import live
 from flux_resourceset import kinds, openapi
 from openapi.documents import operations
 
+pytestmark = pytest.mark.thorough
+
 HERE = Path(__file__).parent
 TAGS = {"clusters": "--include-tag", "everything else": "--exclude-tag"}  # halves, so that two workers share the time
 

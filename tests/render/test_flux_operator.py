@@ -18,6 +18,8 @@ from flux_resourceset.render import bundle, dialect, slugs
 from render import oracle, samples
 from render.generated import Maker
 
+pytestmark = pytest.mark.thorough
+
 EXAMPLES = live.ROOT / "examples" / "kinds"
 KINDS = kinds.load(EXAMPLES)
 INPUTS = {True: 500, False: 100}  # for a shipped view, and for an example
