@@ -32,6 +32,7 @@ lint: .venv/dev ## style, types, import layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	MYPYPATH=src:tests $(BIN)/mypy --config-file /dev/null --strict --explicit-package-bases tests/e2e
 	$(BIN)/lint-imports
 
 format: .venv/dev ## put the code into shape

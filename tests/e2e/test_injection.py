@@ -158,8 +158,8 @@ def test_the_api_server_takes_what_hostile_documents_become(
 
 LONGEST: dict[str, list[Object]] = {
     "platform_components": [
-        {"id": "c" * 44, "component_path": "p" * 2048, "oci_url": "https://u", "oci_tag": "t" * 2000},
-        {"id": "k" * 44, "component_path": "p" * 2048, "oci_url": "oci://u", "oci_tag": "t" * 2000, "type": "kustomize"},
+        {"id": "c" * 44, "component_path": "p" * 1984, "oci_url": "https://u", "oci_tag": "t" * 2000},
+        {"id": "k" * 44, "component_path": "p" * 1984, "oci_url": "oci://u", "oci_tag": "t" * 2000, "type": "kustomize"},
     ],
     "namespaces": [
         {"id": "n" * 63, "labels": {"l" * 63: "v" * 63}, "annotations": {f"{'p' * 63}.{'q' * 63}/{'a' * 63}": "v" * 200_000}}
