@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import live
@@ -107,11 +105,3 @@ def test_what_is_written_is_read_back_the_same() -> None:
 
 def test_the_package_carries_the_files_of_deploy_cluster() -> None:
     assert bundle.chosen(live.ROOT / "deploy" / "cluster") == dict(bundle.files()), "make generate brings them in"
-
-
-def test_copying_the_bundle_removes_what_is_gone(tmp_path: Path) -> None:
-    (tmp_path / "views" / "old").mkdir(parents=True)
-    (tmp_path / "views" / "old" / "provider.yaml").write_text("stale")
-    bundle.copy(live.ROOT / "deploy" / "cluster", tmp_path)
-    found = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.yaml")}
-    assert found == set(bundle.files())

@@ -13,6 +13,9 @@ ENGINE = Option(
 VIEW = Option(
     "--view", "Only this view, such as namespaces. Repeatable; without it, all of them.", "VIEW", many=True, completes="view"
 )
+OUTPUT_DIR = Option(
+    "--output-dir", "Write a file per object into this directory instead of printing.", "DIR", short="-o", completes="file"
+)
 
 BOOTSTRAP = Command(
     ("bootstrap",),
@@ -24,13 +27,7 @@ BOOTSTRAP = Command(
         Option("--interval", "How often the cluster polls, such as 30s; 5m if not given.", "DURATION"),
         Option("--token-file", "File with the token for reading; - for stdin.", "FILE", completes="file"),
         Option("--existing-secret", "Name of a Secret in flux-system that holds the token already; none is printed.", "NAME"),
-        Option(
-            "--output-dir",
-            "Write a file per object into this directory instead of printing.",
-            "DIR",
-            short="-o",
-            completes="file",
-        ),
+        OUTPUT_DIR,
     ),
     examples=(
         "bootstrap demo-cluster-01 --api-url https://fleet.example.com --token-file token | kubectl apply -f -",
@@ -56,13 +53,7 @@ RENDER = Command(
             completes="file",
         ),
         ENGINE,
-        Option(
-            "--output-dir",
-            "Write a file per object into this directory instead of printing.",
-            "DIR",
-            short="-o",
-            completes="file",
-        ),
+        OUTPUT_DIR,
     ),
     examples=(
         "render demo-cluster-01",

@@ -35,7 +35,8 @@ def show(output: Output, command: Command) -> None:
         output.line("\n".join(wrapped(command.details, width())) + "\n")
     _arguments(output, command.arguments)
     _options(output, "Options", command.options)
-    _options(output, "Global options", GLOBALS)
+    taken = {option.short for option in command.options if option.short}
+    _options(output, "Global options", [option for option in GLOBALS if option.short not in taken])
     if command.examples:
         output.line(output.coloured("Examples:", "bold"))
         for example in command.examples:

@@ -10,7 +10,6 @@ import functools
 from collections.abc import Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
-from pathlib import Path
 
 IDENTITY = "cluster-identity.yaml"
 TOKEN = "internal-api-token.yaml"  # noqa: S105  # the name of a file
@@ -45,14 +44,3 @@ def any_provider() -> tuple[str, str]:
     """A view that ships and its provider: the pattern for views that bring none."""
     path = next(path for path in files() if path.endswith(_PROVIDER))
     return path.split("/")[1], files()[path]
-
-
-def copy(source: Path, target: Path) -> None:
-    """Make `target` hold exactly what is chosen of `source`."""
-    wanted = chosen(source)
-    for path in target.rglob("*"):
-        if path.is_file() and path.relative_to(target).as_posix() not in wanted:
-            path.unlink()
-    for name, text in wanted.items():
-        (target / name).parent.mkdir(parents=True, exist_ok=True)
-        (target / name).write_text(text, encoding="utf-8")
