@@ -10,6 +10,7 @@ Error
     ├── Forbidden             403 forbidden
     ├── NotFound              404 not-found
     ├── MethodNotAllowed      405 method-not-allowed
+    ├── RequestTimeout        408 request-timeout
     ├── Conflict              409 conflict
     │   ├── AlreadyExists     409 already-exists
     │   └── InUse             409 in-use
@@ -90,6 +91,10 @@ class NotFound(Refusal):
 
 class MethodNotAllowed(Refusal):
     status, code, title = 405, "method-not-allowed", "This path does not take that method"
+
+
+class RequestTimeout(Refusal):
+    status, code, title = 408, "request-timeout", "The request was not sent in time"
 
 
 class Conflict(Refusal):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import socket
+import time
+from pathlib import Path
 
 import httpx
 import pytest
@@ -122,3 +124,34 @@ def test_even_what_is_no_http_is_answered_with_a_problem(server: live.Server, re
     assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
     assert b"\r\ncontent-type: application/problem+json" in head
     assert json.loads(body)["code"] == "bad-request"
+
+
+UNFINISHED = (
+    f"POST /namespaces HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {live.WRITE}\r\nContent-Type: application/json\r\n".encode()
+)
+
+
+@pytest.mark.thorough  # it waits for the server's patience to end
+@pytest.mark.parametrize(
+    "more",
+    [b"", b"Content-Length: 20\r\n\r\n{", b"Transfer-Encoding: chunked\r\n\r\n2\r\n{ \r\n"],
+    ids=["head", "body", "chunks"],
+)
+def test_a_request_that_never_ends_is_given_up_with_a_problem(server: live.Server, more: bytes) -> None:
+    with socket.create_connection(server.address, timeout=60) as connection:
+        connection.sendall(UNFINISHED + more)
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+    assert json.loads(body)["code"] == "request-timeout"
+
+
+def test_a_client_that_leaves_in_the_middle_is_no_failure_of_the_server(tmp_path: Path) -> None:
+    with live.serving(tmp_path) as server, server.client() as api:
+        with socket.create_connection(server.address, timeout=10) as connection:
+            connection.sendall(UNFINISHED + b"Content-Length: 20\r\n\r\n{")
+        deadline = time.monotonic() + 10
+        while 'status="499"' not in api.get("/metrics").text:
+            assert time.monotonic() < deadline, "the server has not noticed"
+        assert "Traceback" not in server.log.read_text()
+        assert api.get("/namespaces").json() == []

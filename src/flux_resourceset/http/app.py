@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -22,6 +22,8 @@ from flux_resourceset.tokens import Tokens
 log = logging.getLogger(__name__)
 
 Handler = Callable[[Request], Awaitable[Response]]
+
+CLIENT_LEFT = 499  # in the metrics only: nobody is there to read an answer
 
 _USABLE_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 
@@ -166,6 +168,8 @@ class Gate:
         except errors.Refusal as refusal:
             status = refusal.status
             await problems.response(refusal, scope["state"]["request_id"])(scope, receive, send)
+        except ClientDisconnect:
+            status = CLIENT_LEFT
         except Exception:
             log.exception("a request failed", extra={"request_id": scope["state"]["request_id"]})
             failure = errors.Internal("this is a defect of the server; its log has the details under the request id")

@@ -14,7 +14,7 @@ from email.utils import formatdate
 from typing import Any
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from flux_resourceset import errors
@@ -29,6 +29,7 @@ _END = b" HTTP/1.1\r\n"
 
 IDLE_SECONDS = 5.0  # Flux leaves its connections idle for 90 s and never uses them again
 MAX_HEAD_BYTES = 64 * 1024  # of a request line and headers, from whomever: they are kept until they are complete
+PATIENCE_SECONDS = 30.0  # for the rest of a head, and for each next piece of a body
 _MAX_HEADS = 1024  # distinct header blocks to remember; a fleet has a handful
 _MAX_KEPT_BYTES = 4096  # of one that is remembered: nobody shall fill the memory with long ones
 
@@ -159,15 +160,22 @@ def _is_plain(value: bytes) -> bool:
 
 
 class OrdinaryProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with a bound on heads; what it refuses before any route sees it is a problem like all others."""
+    """uvicorn's protocol with bounds on heads and on patience; what it refuses before any route sees it is a problem too."""
 
     _waiting = 0  # bytes of a head that is not complete
+    _patience: asyncio.TimerHandle | None = None  # runs while a request is not complete
 
     def data_received(self, data: bytes) -> None:
         self._waiting += len(data)
+        if self._patience is None:
+            self._be_patient()
         super().data_received(data)
         if self._waiting > 2 * MAX_HEAD_BYTES and not self.transport.is_closing():
             self.send_400_response("")  # no end in sight
+
+    def on_message_begin(self) -> None:
+        self._be_patient()
+        super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEAD_BYTES:
@@ -177,18 +185,46 @@ class OrdinaryProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._waiting = 0
+        self._be_patient()
         super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._waiting = 0
+        self._stop_waiting()
         super().on_message_complete()
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
     def send_400_response(self, msg: str) -> None:
-        refusal = errors.BadRequest(f"this is not a well-formed HTTP/1.1 request with a head of at most {MAX_HEAD_BYTES} bytes")
+        self._refuse(
+            errors.BadRequest(f"this is not a well-formed HTTP/1.1 request with a head of at most {MAX_HEAD_BYTES} bytes")
+        )
+
+    def _be_patient(self) -> None:
+        self._stop_waiting()
+        self._patience = self.loop.call_later(PATIENCE_SECONDS, self._lose_patience)
+
+    def _stop_waiting(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _lose_patience(self) -> None:
+        if self.flow.read_paused:  # it is we who are slow
+            self._be_patient()
+        elif self.cycle is not None and self.cycle.response_started:
+            self.transport.close()
+        else:
+            self._refuse(errors.RequestTimeout(f"the rest of the request did not come within {PATIENCE_SECONDS:g} seconds"))
+
+    def _refuse(self, refusal: errors.Refusal) -> None:
         response = problems.response(refusal, uuid.uuid4().hex)
         headers = [*self.server_state.default_headers, *response.raw_headers, (b"connection", b"close")]
         lines = b"".join(b"%b: %b\r\n" % header for header in headers)
-        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n%b\r\n%b" % (lines, bytes(response.body)))
+        status = STATUS_LINE[refusal.status]
+        self.transport.write(b"%b%b\r\n%b" % (status, lines, bytes(response.body)))
         self.transport.close()
 
 

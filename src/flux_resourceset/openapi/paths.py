@@ -26,7 +26,13 @@ TAGS = {
     SERVICE: "The service itself.",
 }
 
-_BODY: Refusals = (errors.BadRequest, errors.BodyTooLarge, errors.UnsupportedMediaType, errors.Invalid)
+_BODY: Refusals = (
+    errors.BadRequest,
+    errors.RequestTimeout,
+    errors.BodyTooLarge,
+    errors.UnsupportedMediaType,
+    errors.Invalid,
+)
 _WRITE: Refusals = (errors.BadRequest, errors.Unauthorized, errors.Forbidden, errors.Unavailable)
 _READ: Refusals = (errors.BadRequest, errors.Unauthorized, errors.Unavailable)
 _STATEMENT = ("XReason", "XActor", "XRequestId")
