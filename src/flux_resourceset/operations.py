@@ -18,7 +18,12 @@ MAX_DOCUMENTS = 10_000
 
 _ON_DOCUMENTS = ("create", "replace", "patch", "delete")
 _ON_CLUSTERS = ("assign", "unassign", "patch-values")
-_GOES_WITH = {"document": ("create", "replace", "patch", "assign"), "values": ("patch-values",), "force": ("delete",)}
+_GOES_WITH = {
+    "document": ("create", "replace", "patch", "assign"),
+    "values": ("patch-values",),
+    "force": ("delete",),
+    "only_assigned": ("assign",),
+}
 
 
 class Operation(msgspec.Struct, forbid_unknown_fields=True):
@@ -31,6 +36,7 @@ class Operation(msgspec.Struct, forbid_unknown_fields=True):
     selector: str | None = None
     environment: str | None = None
     force: bool = False
+    only_assigned: bool = False
 
 
 class Result(msgspec.Struct):
@@ -53,17 +59,19 @@ def parsed(kinds: Kinds, body: Any) -> list[Operation]:
     unknown = [Violation(pointer([name]), "is not a known field") for name in body if name != "operations"]
     if len(body["operations"]) > MAX_DOCUMENTS:
         raise _wrong([Violation("/operations", f"has more than {MAX_DOCUMENTS} operations; split the batch")])
-    found, violations = [], unknown
+    found, violations, failing = [], unknown, []
     for index, item in enumerate(body["operations"]):
         try:
             operation = msgspec.convert(item, Operation)
+            mistakes = [Violation(pointer(["operations", index, name]), text) for name, text in _mistakes(kinds, operation)]
+            found.append(operation)
         except msgspec.ValidationError as exc:
-            violations.append(Violation(pointer(["operations", index]), str(exc)))
-            continue
-        violations += [Violation(pointer(["operations", index, name]), message) for name, message in _mistakes(kinds, operation)]
-        found.append(operation)
+            mistakes = [Violation(pointer(["operations", index]), str(exc))]
+        violations += mistakes
+        failing += [index] if mistakes else []
     if violations:
-        raise _wrong(violations)
+        refusal = _wrong(violations)
+        raise _named(refusal, failing[0]) if failing else refusal
     return found
 
 
@@ -202,7 +210,8 @@ def _change_cluster(draft: Draft, operation: Operation, kind: Kind, cluster_id: 
         case "assign":
             # what the cluster has already stays, but for the fields that are given
             wanted = {} if operation.document is msgspec.UNSET else operation.document
-            held = draft.held_reference(cluster_id, kind, operation.id) or {}
+            find = draft.reference if operation.only_assigned else draft.held_reference
+            held = find(cluster_id, kind, operation.id) or {}
             draft.assign(cluster_id, kind, operation.id, documents.merge_patch(held, wanted))
         case "unassign":
             draft.unassign(cluster_id, kind, operation.id)

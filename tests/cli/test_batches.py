@@ -39,6 +39,8 @@ BAD = [
     ({"op": "delete", "kind": "rolebindings", "id": "platform-admins"}, 409),
     ({"op": "assign", "kind": "namespaces", "id": "nowhere", "clusters": ["demo-cluster-01"]}, 422),
     ({"op": "assign", "kind": "namespaces", "id": "podinfo", "clusters": ["demo-cluster-01", "nowhere"]}, 404),
+    ({"op": "assign", "kind": "namespaces", "id": "whole-new", "only_assigned": True, "clusters": ["demo-cluster-01"]}, 404),
+    ({"op": "unassign", "kind": "namespaces", "id": "podinfo", "only_assigned": True, "clusters": ["demo-cluster-01"]}, 422),
     ({"op": "patch-values", "kind": "platform_components", "id": "nowhere", "values": {}, "selector": ""}, 404),
     ({"op": "create", "kind": "clusters", "id": "late", "document": CLUSTER}, 409),
 ]  # fmt: skip

@@ -38,9 +38,7 @@ def _refer(session: Session, doing: str, wanted: dict[str, Any]) -> int:
 
     def operations(ids: list[str]) -> list[dict[str, Any]]:
         operation = {"op": "assign", "kind": kind.name, "id": id, "document": wanted, "clusters": ids}
-        # assigning anew must not happen here: no values at all change nothing, but are refused where there is no reference
-        guard = {"op": "patch-values", "kind": kind.name, "id": id, "values": {}, "clusters": ids}
-        return [guard, operation] if kind.patches else [operation]
+        return [{**operation, "only_assigned": True}]  # somebody may have unassigned it since we looked
 
     return _change(session, doing, operations)
 

@@ -333,8 +333,9 @@ def _cluster_operations(kinds: Kinds) -> Iterator[Schema]:
     patched = [kind.name for kind in kinds.patched]
     reference = {"type": "object", "description": "Fields of the reference; what is left out stays as it is."}
     values = {"type": "object", "description": "Merge patch of the Helm values; null removes a key."}
+    only = {"type": "boolean", "default": False, "description": "Refuse, with 404, a cluster that does not have it yet."}
     if referenced:
-        yield _operation(["assign"], referenced, {"document": reference, **which}) | said
+        yield _operation(["assign"], referenced, {"document": reference, "only_assigned": only, **which}) | said
         yield _operation(["unassign"], referenced, which) | said
     if patched:
         yield _operation(["patch-values"], patched, {"values": values, **which}, ["values"]) | said
