@@ -93,11 +93,13 @@ class Query(msgspec.Struct, frozen=True):
             and (self.actor is None or entry.actor == self.actor)
             and (self.since is None or entry.time >= self.since)
             and (self.until is None or entry.time <= self.until)
-            and any(
-                (self.kind is None or change.kind == self.kind) and (self.id is None or change.id == self.id)
-                for change in entry.changes
-            )
+            and self._touched_by(entry)
         )
+
+    def _touched_by(self, entry: Entry) -> bool:
+        if self.kind is None and self.id is None:
+            return True  # also an entry that only brought tombstones
+        return any(self.kind in (None, change.kind) and self.id in (None, change.id) for change in entry.changes)
 
 
 def retirements(entry: Entry) -> Iterator[tuple[str, Tombstone | None]]:
@@ -125,15 +127,25 @@ def replayed(entries: Iterable[Entry]) -> tuple[dict[str, dict[str, Stored]], tu
     documents: dict[str, dict[str, Stored]] = {}
     tombstones: dict[str, Tombstone] = {}
     for entry in entries:
-        for change in entry.changes:
-            of_kind = documents.setdefault(change.kind, {})
-            if change.after is None:
-                of_kind.pop(change.id, None)
-            else:
-                of_kind[change.id] = Stored(change.after, entry.revision)
-        for dns, tombstone in retirements(entry):
-            if tombstone is None:
-                tombstones.pop(dns, None)
-            else:
-                tombstones[dns] = tombstone
+        settle(documents, tombstones, entry)
     return documents, tuple(tombstones.values())
+
+
+def settle(documents: dict[str, dict[str, Stored]], tombstones: dict[str, Tombstone], entry: Entry) -> None:
+    """Carry out an entry."""
+    for change in entry.changes:
+        of_kind = documents.setdefault(change.kind, {})
+        if change.after is None:
+            of_kind.pop(change.id, None)
+        else:
+            of_kind[change.id] = Stored(change.after, entry.revision)
+    bury(tombstones, entry)
+
+
+def bury(tombstones: dict[str, Tombstone], entry: Entry) -> None:
+    """Carry out what an entry does to tombstones."""
+    for dns, tombstone in retirements(entry):
+        if tombstone is None:
+            tombstones.pop(dns, None)
+        else:
+            tombstones[dns] = tombstone

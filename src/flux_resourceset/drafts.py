@@ -49,6 +49,9 @@ class Draft:
     def get(self, kind: str, id: str) -> Document | None:
         return self._view.get(kind, id)
 
+    def ids(self, kind: str) -> list[str]:
+        return self._view.ids(kind)
+
     def require(self, kind: str, id: str) -> Document:
         document = self.get(kind, id)
         if document is None:
@@ -102,11 +105,11 @@ class Draft:
 
     def retired(self) -> tuple[Retired, ...]:
         alive = {after["cluster_dns"] for (kind, _), after in self._view.after.items() if kind == CLUSTERS and after}
-        gone = {id for (kind, id), after in self._view.after.items() if kind == CLUSTERS and after is None}
+        gone = {"", *(id for (kind, id), after in self._view.after.items() if kind == CLUSTERS and after is None)}
         return tuple(
             Retired(dns, id)
             for dns, id in self._retired.items()
-            if dns not in alive and dns not in self.base.tombstones and self.base.cluster_ids.get(dns, "") in {"", *gone}
+            if dns not in alive and dns not in self.base.tombstones and self.base.cluster_ids.get(dns, "") in gone
         )
 
     def delete(self, kind: Kind, id: str, force: bool = False) -> Document:
@@ -122,8 +125,8 @@ class Draft:
         found = self.held_reference(cluster_id, kind, id)
         if found is None:
             raise errors.NotFound(
-                f'{rules.subject(CLUSTERS, cluster_id)} does not have {kind.singular} "{id}"',
-                extra={"kind": kind.name, "id": id},
+                f'{rules.subject(CLUSTERS, cluster_id)} does not have {kind.singular} "{id}"; assign it first',
+                extra={"kind": CLUSTERS, "id": cluster_id},
             )
         return found
 

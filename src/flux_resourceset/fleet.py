@@ -85,11 +85,7 @@ class Fleet:
                 )
             for change in entry.changes:
                 self._apply(change, entry.revision)
-            for dns, tombstone in changes.retirements(entry):
-                if tombstone is None:
-                    self.tombstones.pop(dns, None)
-                else:
-                    self.tombstones[dns] = tombstone
+            changes.bury(self.tombstones, entry)
             self.revision = entry.revision
 
     def _apply(self, change: changes.Change, revision: int) -> None:

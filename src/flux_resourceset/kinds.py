@@ -208,6 +208,9 @@ def _kind(source: str, text: str, others: Mapping[str, Kind]) -> Kind:
     if error is not None:
         raise file.wrong(list(error.instance_path), error.message)
     hints = data.get("metadata", {}).get("x-flux", {})
+    _check_form(data["schema"]["items"], _ITEMS, file)
+    for name_there, schema in hints.get("reference", {}).items():
+        _check_form(schema, (*_HINTS, "reference", name_there), file)
     name: str = data["kind"]
     kind = Kind(
         name=name,
@@ -244,6 +247,15 @@ def _dependencies(hint: Any) -> Dependencies | None:
 
 _HINTS = ("metadata", "x-flux")
 _ITEMS = ("schema", "items")
+
+
+def _check_form(schema: Any, path: Sequence[str], file: LinedFile) -> None:
+    """That it is a JSON Schema, before anybody walks in it."""
+    try:
+        jsonschema_rs.meta.validate(schema)
+    except (jsonschema_rs.ValidationError, ValueError) as exc:
+        where = getattr(exc, "instance_path", ())
+        raise file.wrong([*path, *where], f"not a valid JSON Schema: {_first_line(exc)}") from exc
 
 
 def _check(kind: Kind, file: LinedFile) -> None:

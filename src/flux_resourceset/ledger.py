@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
+import functools
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Generic, TypeVar
 
 from flux_resourceset import changes, drafts, errors, fleet
@@ -16,6 +18,7 @@ from flux_resourceset.store import Memo, Store, Transaction
 
 log = logging.getLogger(__name__)
 
+LONG_LOOK_SECONDS = 0.05  # at a store that turns out to be unusable; a missing file takes less, a damaged fleet of thousands more
 KEPT = datetime.timedelta(hours=24)  # how long an answer is kept under its idempotency key
 
 T = TypeVar("T")
@@ -36,10 +39,12 @@ class Ledger:
     def __init__(self, kinds: Kinds, open_store: Callable[[], Store]) -> None:
         self.kinds = kinds
         self.fleet = fleet.Fleet(kinds)
-        self.seen = 0.0  # monotonic time when the store was last found readable
+        self.seen = time.monotonic()  # when the store was last found readable, or else since when it was not
         self._open_store = open_store
         self._store: Store | None = None
         self._version: object = None
+        self._doubt = ""  # what the last look found wrong
+        self._look_again = 0.0  # monotonic time before which that is taken as still true
         self._checked = False
         self._writing = asyncio.Lock()
         self._tasks: set[asyncio.Task[object]] = set()
@@ -48,13 +53,22 @@ class Ledger:
 
     def refresh(self) -> None:
         """Bring the fleet up to the store, or raise Unavailable: then no answer can be vouched for."""
+        started = time.monotonic()
+        if started < self._look_again:
+            raise errors.Unavailable(self._doubt)
         known = self._store is not None
         try:
-            self._refresh()
-        except errors.Unavailable:
-            if not known:
-                raise
-            self._refresh()  # the file may have been replaced by a good one: open what is there now
+            try:
+                self._refresh()
+            except errors.Unavailable:
+                if not known:
+                    raise
+                self._refresh()  # the file may have been replaced by a good one: open what is there now
+        except errors.Unavailable as exc:
+            now = time.monotonic()
+            if now - started > LONG_LOOK_SECONDS:  # then rest as long: others want to be told so, and /health answered
+                self._doubt, self._look_again = exc.detail, now + (now - started)
+            raise
         self.seen = time.monotonic()
 
     def _refresh(self) -> None:
@@ -82,26 +96,21 @@ class Ledger:
 
     def _follow(self, store: Store) -> None:
         if store.epoch() == self.fleet.epoch and self._version is not None:
-            self.fleet.apply(store.entries(self.fleet.revision))
+            with _trusting():
+                self.fleet.apply(store.entries(self.fleet.revision))
             return
-        try:
+        with _trusting():
             self.fleet.load(store.snapshot())
-        except (KeyError, TypeError, AttributeError) as exc:
-            raise errors.Unavailable(f"a stored document is damaged ({exc!r}); restore a backup") from exc
         skipped = self.fleet.dangling()
         if skipped:
             shown = ", ".join(f"{kind}/{id} of {cluster}" for cluster, kind, id in skipped[:20])
             log.warning("references without a definition are skipped", extra={"count": len(skipped), "first": shown})
 
-    def find(self, query: changes.Query) -> list[Entry]:
+    def finding(self, query: changes.Query) -> Callable[[], list[Entry]]:
+        """The search of the log, to be called in a thread: it grows with what it finds."""
         self.refresh()
         assert self._store is not None
-        return self._store.find(query)
-
-    def history(self) -> list[Entry]:
-        self.refresh()
-        assert self._store is not None
-        return self._store.entries(0)
+        return functools.partial(self._store.find, query)
 
     def close(self) -> None:
         if self._store is not None:
@@ -149,14 +158,14 @@ class Ledger:
         result, entry = self._execute(transaction, work, origin, False, None)
         return result, self._published(entry)
 
-    def restore(self, build: Callable[[fleet.Fleet, list[Entry]], tuple[changes.Snapshot, list[Entry]]]) -> None:
+    def restore(self, build: Callable[[fleet.Fleet], tuple[changes.Snapshot, list[Entry]]]) -> None:
         """Put a whole fleet with its log, built from what is there, in the place of everything."""
         self.refresh()
         assert self._store is not None
         transaction = self._store.begin()
         self._catch_up(transaction)
         try:
-            snapshot, history = build(self.fleet, transaction.entries(0))
+            snapshot, history = build(self.fleet)
         except BaseException:
             transaction.rollback()
             raise
@@ -167,7 +176,8 @@ class Ledger:
         try:
             if transaction.epoch != self.fleet.epoch:
                 raise errors.Unavailable("the store was replaced just now; try again")
-            self.fleet.apply(transaction.entries(self.fleet.revision))
+            with _trusting():
+                self.fleet.apply(transaction.entries(self.fleet.revision))
         except BaseException:
             transaction.rollback()
             raise
@@ -194,12 +204,12 @@ class Ledger:
             transaction.rollback()
             raise
         transaction.commit(entry, memo, forget_before)
+        for warning in draft.warnings:
+            log.warning(warning, extra={"actor": origin.actor, "request_id": origin.request_id})
         return result, entry
 
     def _entry(self, draft: drafts.Draft, origin: Origin, now: datetime.datetime) -> Entry | None:
         made, retired = draft.finish(), draft.retired()
-        for warning in draft.warnings:
-            log.warning(warning, extra={"actor": origin.actor, "request_id": origin.request_id})
         if not made and not retired:
             return None
         return Entry(
@@ -231,6 +241,15 @@ class Ledger:
                 },
             )
         return entry
+
+
+@contextlib.contextmanager
+def _trusting() -> Iterator[None]:
+    """What the store holds was checked when it was written, so it is only looked at as it is used."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError) as exc:
+        raise errors.Unavailable(f"a stored document is damaged ({exc!r}); restore a backup") from exc
 
 
 class _Answered(Exception):

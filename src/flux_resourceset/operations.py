@@ -197,11 +197,11 @@ def _selected(draft: Draft, operation: Operation) -> list[str]:
     if operation.clusters is not None:
         return list(dict.fromkeys(operation.clusters))
     selector = selectors.parse(operation.selector or "")
-    clusters = ((id, draft.get(CLUSTERS, id)) for id in sorted(draft.base.documents[CLUSTERS]))
+    clusters = [draft.require(CLUSTERS, id) for id in draft.ids(CLUSTERS)]
     return [
-        id
-        for id, cluster in clusters
-        if cluster is not None and operation.environment in (None, cluster["environment"]) and selector(cluster["labels"])
+        cluster["id"]
+        for cluster in clusters
+        if operation.environment in (None, cluster["environment"]) and selector(cluster["labels"])
     ]
 
 

@@ -28,6 +28,11 @@ class Overlay:
         stored = self.base.get(kind, id)
         return stored.body if stored else None
 
+    def ids(self, kind: str) -> list[str]:
+        """Of the documents that are there, sorted."""
+        touched = {id for of, id in self.after if of == kind}
+        return sorted({*self.base.documents[kind], *touched} - {id for id in touched if self.after[kind, id] is None})
+
     def users(self, kind: Kind, id: str) -> set[str]:
         """The clusters that refer to a definition."""
         if self._new_users is None:
@@ -50,8 +55,7 @@ class Overlay:
         assert kind.dependencies
         if kind.name not in self._dependents:
             reverse = self._dependents[kind.name] = {}
-            names = {*self.base.documents[kind.name], *(name for of, name in self.after if of == kind.name)}
-            for name in sorted(names):
+            for name in self.ids(kind.name):
                 for other in (self.get(kind.name, name) or {}).get(kind.dependencies.field, ()):
                     reverse.setdefault(other, []).append(name)
         return self._dependents[kind.name].get(id, [])

@@ -223,7 +223,7 @@ def _moving(environment: Mapping[str, str], *, writing: bool) -> Ledger:
 
 def _export(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:
     with contextlib.closing(_moving(environment, writing=False)) as ledger:
-        content = transfer.exported(ledger, arguments.history)
+        content = transfer.exporting(ledger, arguments.history)()
         if str(arguments.file) == "-":
             sys.stdout.buffer.write(content)
             return 0

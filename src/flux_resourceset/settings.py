@@ -171,6 +171,8 @@ def _database(url: str) -> Database:
     mode = options.pop("mode", "rwc")
     if options or mode not in ("rwc", "rw", "ro"):
         raise errors.StartupError(f"DATABASE_URL is {url!r}; it takes the option mode with rwc, rw or ro, and no other")
+    if "%00" in match[1]:
+        raise errors.StartupError(f"DATABASE_URL is {url!r}; no file has such a name")
     if ":memory:" in match[1]:
         raise errors.StartupError("DATABASE_URL cannot be :memory:; use STORE_BACKEND=memory")
     return Database(Path(unquote(match[1])), mode)

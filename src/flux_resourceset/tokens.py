@@ -25,7 +25,7 @@ class Token(NamedTuple):
 
     @classmethod
     def of(cls, name: str, role: Role, secret: str) -> Token:
-        return cls(name, role, _digest(secret.encode()))
+        return cls(name, role, _digest(secret.encode(errors="surrogateescape")))
 
 
 class Tokens:

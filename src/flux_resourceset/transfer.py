@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import hashlib
+import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import msgspec
 
 from flux_resourceset import changes, documents, drafts, errors, fleet, formats
-from flux_resourceset.changes import Document, Entry, Origin, Snapshot, Tombstone
+from flux_resourceset.changes import Document, Entry, Origin, Query, Snapshot, Tombstone
 from flux_resourceset.kinds import CLUSTERS, Kind, Kinds
 from flux_resourceset.ledger import Ledger
 
@@ -29,7 +30,7 @@ def is_empty(state: fleet.Fleet) -> bool:
 
 def seed(ledger: Ledger, path: Path, named: bool) -> bool:
     """Load the seed into an empty store; whether anything was loaded."""
-    if not path.exists() and not named:
+    if not named and not os.path.exists(path):
         return False
     by_kind = _seed_documents(ledger.kinds, path)
     if not is_empty(ledger.fleet):
@@ -85,8 +86,9 @@ def _described(refusal: errors.Refusal, place: str) -> list[str]:
 # Export and import
 
 
-def exported(ledger: Ledger, history: bool) -> bytes:
-    log = ledger.history() if history else []  # before the rest, for it brings the fleet up to date
+def exporting(ledger: Ledger, history: bool) -> Callable[[], bytes]:
+    """Take the fleet as it is now; the result, called in any thread, writes it down. Grows with documents, and log if wanted."""
+    ledger.refresh()
     state = ledger.fleet
     if state.unknown:
         raise errors.Unavailable(f"the store holds {', '.join(state.unknown)}, which is no kind here; set RESOURCES_DIR")
@@ -96,10 +98,15 @@ def exported(ledger: Ledger, history: bool) -> bytes:
         "documents": {kind: [found[id].body for id in sorted(found)] for kind, found in state.documents.items()},
         "tombstones": [msgspec.to_builtins(state.tombstones[dns]) for dns in sorted(state.tombstones)],
     }
-    if history:
-        data["history"] = msgspec.to_builtins(log[: state.revision])
-    data["checksum"] = checksum(data)
-    return msgspec.json.format(msgspec.json.encode(data), indent=1) + b"\n"
+    find_history = ledger.finding(Query(before=state.revision + 1, limit=state.revision))
+
+    def write() -> bytes:
+        if history:
+            data["history"] = msgspec.to_builtins(find_history()[::-1])
+        data["checksum"] = checksum(data)
+        return msgspec.json.format(msgspec.json.encode(data), indent=1) + b"\n"
+
+    return write
 
 
 def checksum(data: Document) -> str:
@@ -142,7 +149,7 @@ def _not_empty() -> errors.Conflict:
 
 
 def _restore(ledger: Ledger, export: Export, replace: bool) -> None:
-    def build(state: fleet.Fleet, log: list[Entry]) -> tuple[Snapshot, list[Entry]]:
+    def build(state: fleet.Fleet) -> tuple[Snapshot, list[Entry]]:
         if not is_empty(state) and not replace:
             raise _not_empty()
         history = export.history or []

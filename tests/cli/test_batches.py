@@ -75,6 +75,26 @@ def test_one_failing_operation_anywhere_leaves_everything_as_it_was(
     assert everything(own) == before
 
 
+def test_a_selector_sees_the_clusters_that_the_batch_made_before(own: httpx.Client) -> None:
+    made = {"cluster_name": "n", "environment": "dev", "cluster_dns": "made.example.com", "labels": {"made": "here"}}
+    create = {"op": "create", "kind": "clusters", "id": "made-here", "document": made}
+    assign = {"op": "assign", "kind": "namespaces", "id": "podinfo", "selector": "made=here"}
+    remove = {"op": "delete", "kind": "clusters", "id": "made-here"}
+    answer = own.post("/batch?dry_run=true", json={"operations": [create, assign]}).json()
+    assert [result["after"]["namespaces"] for result in answer["results"]] == [[{"id": "podinfo"}]]
+    answer = own.post("/batch?dry_run=true", json={"operations": [create, remove, assign]}).json()
+    assert [result["operation"] for result in answer["results"]] == ["unchanged"]
+
+
+def test_a_cluster_that_does_not_have_it_is_named(own: httpx.Client) -> None:
+    operation = {"op": "assign", "kind": "namespaces", "id": "cert-manager", "only_assigned": True, "environment": "dev"}
+    own.post("/namespaces", json={"id": "cert-manager"})
+    own.delete("/clusters/demo-cluster-01/namespaces/cert-manager")
+    answer = own.post("/batch", json={"operations": [operation]})
+    assert answer.status_code == 404
+    assert (answer.json()["kind"], answer.json()["id"], answer.json()["index"]) == ("clusters", "demo-cluster-01", 0)
+
+
 def test_a_batch_repeated_after_a_restart_gives_the_first_answer_and_changes_nothing(tmp_path: Path) -> None:
     body = {"operations": [{"op": "create", "kind": "namespaces", "id": "once", "document": {}}]}
     key = {"Idempotency-Key": "the-same"}

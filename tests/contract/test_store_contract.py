@@ -248,6 +248,13 @@ def test_tombstones_can_come_along_with_an_entry(store: Store) -> None:
     assert store.snapshot().tombstones == (Tombstone("far.example.com", "far", 1),)
 
 
+def test_an_entry_of_tombstones_alone_is_found_unless_a_document_is_asked_for(store: Store) -> None:
+    only = entry(1, retired=(Retired("far.example.com", "far"),))
+    commit(store, only)
+    assert store.find(Query()) == [only]
+    assert store.find(Query(kind="n")) == store.find(Query(id="far")) == []
+
+
 # Rolling back, and one writer at a time
 
 

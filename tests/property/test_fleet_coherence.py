@@ -159,7 +159,7 @@ def test_the_log_adds_up_to_the_fleet(transactions: list[list[Operation]]) -> No
     ledger = begun()
     for transaction in transactions:
         attempted(ledger, transaction)
-    documents, tombstones = changes.replayed(ledger.history())
+    documents, tombstones = changes.replayed(samples.history(ledger))
     assert {kind: found for kind, found in ledger.fleet.documents.items() if found} == {
         kind: found for kind, found in documents.items() if found
     }

@@ -72,7 +72,7 @@ class Stores(RuleBasedStateMachine):
         made = tuple(change for change in (self.change(*item) for item in wanted) if change)
         came = (Retired(retired, "far"),) if retired else ()
         revision = self.model.snapshot().revision + 1
-        entry = Entry(revision, time(day), actor, None, "r", None, forced, made, came) if made else None
+        entry = Entry(revision, time(day), actor, None, "r", None, forced, made, came) if made or came else None
         kept = Memo(memo[0], time(memo[1]), "digest", b"\x00\xff") if memo else None
         for store in (self.model, self.system):
             store.begin().commit(entry, kept, time(memo[1] - 1) if memo else "")

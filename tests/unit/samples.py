@@ -53,6 +53,11 @@ def rolebinding(id: str, **fields: Any) -> Document:
     return {"id": id, "role": "view", "subjects": [{"kind": "Group", "name": "developers"}], **fields}
 
 
+def history(ledger: Ledger) -> list[Entry]:
+    """The whole log, oldest first."""
+    return ledger.finding(changes.Query(limit=1_000_000))()[::-1]
+
+
 def kinds_from(directory: Path, *files: str) -> Kinds:
     """The built-in kinds and those of the given texts."""
     for position, text in enumerate(files):

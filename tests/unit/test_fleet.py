@@ -105,7 +105,7 @@ def test_a_gap_in_the_log_is_doubt(ledger: Ledger) -> None:
 
 def test_entries_that_are_known_are_passed_over(ledger: Ledger) -> None:
     before = ledger.fleet.documents["namespaces"].copy()
-    ledger.fleet.apply(ledger.history())
+    ledger.fleet.apply(samples.history(ledger))
     assert (ledger.fleet.revision, ledger.fleet.documents["namespaces"]) == (2, before)
 
 

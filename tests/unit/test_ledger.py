@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from flux_resourceset import changes, drafts, errors, kinds
-from flux_resourceset.changes import Entry, Snapshot
+from flux_resourceset.changes import Entry, Snapshot, Stored
 from flux_resourceset.fleet import Fleet
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore
@@ -25,7 +26,7 @@ def test_revisions_are_one_two_three() -> None:
     ledger = samples.ledger_of(KNOWN)
     entries = [create(ledger, "namespaces", namespace(id)) for id in ("a", "b", "c")]
     assert [entry.revision for entry in entries if entry] == [1, 2, 3]
-    assert [entry.revision for entry in ledger.history()] == [1, 2, 3]
+    assert [entry.revision for entry in samples.history(ledger)] == [1, 2, 3]
 
 
 def test_an_entry_says_who_when_and_why() -> None:
@@ -36,7 +37,7 @@ def test_an_entry_says_who_when_and_why() -> None:
     assert (entry.actor, entry.on_behalf_of, entry.request_id, entry.reason) == ("robot", "jane", "r-1", "because")
     assert entry.time.endswith("Z")
     assert len(entry.time) == len("2026-01-01T00:00:00.000000Z")
-    assert ledger.history() == [entry]
+    assert samples.history(ledger) == [entry]
 
 
 def test_a_refused_write_lets_the_next_one_in() -> None:
@@ -62,7 +63,7 @@ def test_a_dry_run_writes_nothing() -> None:
     ledger = samples.ledger_of(KNOWN)
     asyncio.run(_dry_run(ledger))
     assert ledger.fleet.revision == 0
-    assert ledger.history() == []
+    assert samples.history(ledger) == []
 
 
 async def _dry_run(ledger: Ledger) -> None:
@@ -129,7 +130,7 @@ def test_a_store_put_in_the_place_of_another_is_read_anew() -> None:
     create(ledger, "namespaces", namespace("a"))
     other.refresh()
 
-    def build(state: Fleet, log: list[Entry]) -> tuple[Snapshot, list[Entry]]:
+    def build(state: Fleet) -> tuple[Snapshot, list[Entry]]:
         return Snapshot("new", 0, {}, ()), []
 
     ledger.restore(build)
@@ -144,7 +145,7 @@ def test_a_restore_that_refuses_leaves_everything_as_it_was() -> None:
     ledger = samples.ledger_of(KNOWN)
     create(ledger, "namespaces", namespace("a"))
 
-    def build(state: Fleet, log: list[Entry]) -> tuple[Snapshot, list[Entry]]:
+    def build(state: Fleet) -> tuple[Snapshot, list[Entry]]:
         raise errors.Conflict("no")
 
     with pytest.raises(errors.Conflict):
@@ -158,6 +159,31 @@ def test_a_damaged_document_is_doubt(tmp_path: Path) -> None:
     store.begin().commit(Entry(1, "2026-01-01T00:00:00.000000Z", "t", None, None, None, False, (change,)))
     with pytest.raises(errors.Unavailable, match="damaged"):
         Ledger(KNOWN, lambda: store).refresh()
+
+
+def test_a_damaged_entry_is_doubt_for_those_who_follow_the_log() -> None:
+    store = MemoryStore()
+    ledger = samples.ledger_of(KNOWN, store)
+    change = changes.Change("clusters", "c1", "create", None, {"id": "c1"})
+    store.documents["clusters"] = {"c1": Stored({"id": "c1"}, 1)}
+    store.log.append(Entry(1, "2026-01-01T00:00:00.000000Z", "t", None, None, None, False, (change,)))
+    with pytest.raises(errors.Unavailable, match="damaged"):
+        ledger.refresh()
+
+
+def test_a_look_at_a_bad_store_is_followed_by_a_rest_as_long() -> None:
+    looks = []
+
+    def look() -> MemoryStore:
+        looks.append(time.monotonic())
+        time.sleep(0.5)
+        raise errors.Unavailable("broken")
+
+    ledger = Ledger(KNOWN, look)
+    for _ in range(3):
+        with pytest.raises(errors.Unavailable, match="broken"):
+            ledger.refresh()
+    assert len(looks) == 1
 
 
 def test_a_file_that_came_back_is_read_anew(tmp_path: Path) -> None:

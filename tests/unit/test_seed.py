@@ -55,7 +55,7 @@ def test_the_demo_seed_is_the_fleet_of_the_book(ledger: Ledger) -> None:
 
 def test_a_seed_is_one_transaction_of_the_actor_seed(ledger: Ledger) -> None:
     transfer.seed(ledger, DEMO, named=False)
-    (entry,) = ledger.history()
+    (entry,) = samples.history(ledger)
     assert (entry.revision, entry.actor) == (1, "seed")
     assert len(entry.changes) == 9
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Mapping
 
 import msgspec
 from starlette.requests import Request
@@ -28,7 +27,7 @@ class BulkRoutes:
     async def kinds(self, request: Request) -> Response:
         crud.query(request)
         headers = {"ETag": self._kinds_tag, "X-Server-Version": __version__}
-        if self._kinds_tag in request.headers.get("if-none-match", ""):
+        if crud.is_known(request, self._kinds_tag):
             return Response(None, 304, headers)
         return Response(self._kinds, headers=headers, media_type="application/json")
 
@@ -57,8 +56,7 @@ class BulkRoutes:
 
     async def export(self, request: Request) -> Response:
         history = crud.flag(crud.query(request, frozenset({"history"})), "history")
-        self._ledger.refresh()
-        return _json(transfer.exported(self._ledger, history))
+        return _json(await asyncio.to_thread(transfer.exporting(self._ledger, history)))
 
     async def load(self, request: Request) -> Response:
         """Documents and tombstones of an export, as one transaction; its history stays out."""
@@ -71,8 +69,8 @@ class BulkRoutes:
         return crud.json_response({"revision": revision, "documents": export.count})
 
 
-def _json(body: bytes, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(body, headers=dict(headers or {}), media_type="application/json")
+def _json(body: bytes) -> Response:
+    return Response(body, media_type="application/json")
 
 
 def _idempotency_key(request: Request) -> str | None:

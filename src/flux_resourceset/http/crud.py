@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import re
 from collections.abc import Callable, Mapping
@@ -323,7 +324,7 @@ class CrudRoutes:
 
     async def changes(self, request: Request) -> Response:
         params = query(request, _CHANGE_FILTERS)
-        found = self._ledger.find(
+        find = self._ledger.finding(
             changes.Query(
                 kind=params.get("kind"),
                 id=params.get("id"),
@@ -334,24 +335,28 @@ class CrudRoutes:
                 limit=whole_number(params, "limit", 1) or 100,
             )
         )
-        return json_response(found)
+        return await asyncio.to_thread(lambda: json_response(find()))
 
     async def change(self, request: Request) -> Response:
         query(request)
         text = request.path_params["revision"]
         revision = int(text) if re.fullmatch(r"[0-9]{1,15}", text) else 0
-        found = self._ledger.find(changes.Query(before=revision + 1, limit=1)) if revision else []
+        find = self._ledger.finding(changes.Query(before=revision + 1, limit=1))
+        found = await asyncio.to_thread(find) if revision else []
         if not found or found[0].revision != revision:
             raise errors.NotFound(f"there is no revision {text}; the newest is {self._ledger.fleet.revision}")
         return json_response(found[0])
 
 
 def _not_modified(request: Request, stored: Stored) -> Response | None:
-    known = _tags(request, "if-none-match") or frozenset()
     tag = f'"{stored.revision}"'
-    if {"*", tag} & {found.removeprefix("W/") for found in known}:
-        return Response(None, 304, {"ETag": tag})
-    return None
+    return Response(None, 304, {"ETag": tag}) if is_known(request, tag) else None
+
+
+def is_known(request: Request, tag: str) -> bool:
+    """Whether the client says that it has what bears this tag."""
+    known = _tags(request, "if-none-match") or frozenset()
+    return bool({"*", tag} & {found.removeprefix("W/") for found in known})
 
 
 def _after(entry: Entry | None, kind: str, id: str, before: Stored | None) -> Stored:

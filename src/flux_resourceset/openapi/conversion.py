@@ -76,7 +76,7 @@ def converted(schema: Any, form: Form) -> Schema:
     result = {name: value for name, value in schema.items() if name in _KEPT or name.startswith("x-")}
     if "const" in schema:
         result["enum"] = [schema["const"]]
-    if "examples" in schema:
+    if schema.get("examples"):
         result.setdefault("example", schema["examples"][0])
     for strict, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if strict in schema:

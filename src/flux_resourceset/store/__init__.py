@@ -54,7 +54,7 @@ class Store(Protocol):
         """Changes when the log was replaced, so that revisions no longer compare."""
 
     def find(self, query: Query) -> list[Entry]:
-        """The matching entries, newest first."""
+        """The matching entries, newest first; called in any thread, at any time."""
 
     def begin(self) -> Transaction:
         """Wait for the other writers and keep them out."""

@@ -61,17 +61,7 @@ class MemoryTransaction:
     def commit(self, entry: Entry | None, memo: Memo | None = None, forget_before: str = "") -> None:
         store = self._store
         if entry is not None:
-            for change in entry.changes:
-                of_kind = store.documents.setdefault(change.kind, {})
-                if change.after is None:
-                    of_kind.pop(change.id, None)
-                else:
-                    of_kind[change.id] = Stored(change.after, entry.revision)
-            for dns, tombstone in changes.retirements(entry):
-                if tombstone is None:
-                    store.tombstones.pop(dns, None)
-                else:
-                    store.tombstones[dns] = tombstone
+            changes.settle(store.documents, store.tombstones, entry)
             store.log.append(entry)
         store.memos = {key: old for key, old in store.memos.items() if old.time >= forget_before}
         if memo is not None:

@@ -50,7 +50,7 @@ class SqliteStore:
             self._watch = self._reader.cursor()
 
     def _open_reader(self) -> sqlite3.Connection:
-        if not self.path.exists():
+        if not os.path.exists(self.path):
             raise errors.Unavailable(f"there is no database at {self.path}; {sqlite_files.REMEDY}")
         connection = sqlite_files.connect(self.path, "ro")
         try:
@@ -59,7 +59,7 @@ class SqliteStore:
             # WAL needs a -shm file beside the database. On a read-only volume with no writer about there is none
             # and none can be made; then the file stands still, and can be read as it is until it changes.
             connection.close()
-            if Path(f"{self.path}-wal").exists():
+            if os.path.exists(f"{self.path}-wal"):
                 raise
             self._frozen = self._file()
             connection = sqlite_files.connect(self.path, "ro&immutable=1")
@@ -111,7 +111,9 @@ class SqliteStore:
 
     def find(self, query: Query) -> list[Entry]:
         where, values = _where(query)
-        with _speaking(self.path), _reading(self._reader) as db:
+        # with a connection of its own: the reader goes on telling whether the store changed
+        mode = "ro" if self._frozen is None else "ro&immutable=1"
+        with _speaking(self.path), contextlib.closing(sqlite_files.connect(self.path, mode)) as own, _reading(own) as db:
             return _entries(db, where, values, f"ORDER BY revision DESC LIMIT {query.limit:d}")
 
     def begin(self) -> SqliteTransaction:

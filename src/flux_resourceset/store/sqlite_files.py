@@ -15,7 +15,7 @@ from urllib.parse import quote
 from flux_resourceset import errors
 
 APPLICATION_ID = 0x464C5258  # "FLRX": not just any SQLite file
-BUSY_SECONDS = 10.0  # how long to wait for another process's write
+BUSY_SECONDS = 7.0  # how long to wait for another process's write; a server that stops has eight
 
 REMEDY = "start a server with API_MODE=crud on it first"
 
@@ -41,7 +41,7 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def open_writer(path: Path, create: bool) -> sqlite3.Connection:
-    if not path.exists():
+    if not os.path.exists(path):  # unlike Path.exists, it takes a directory that may not be looked into
         if not create:
             raise errors.Unavailable(f"there is no database at {path}; use mode=rwc in DATABASE_URL to create it")
         try:
