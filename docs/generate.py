@@ -1,4 +1,4 @@
-"""Writes openapi/openapi.yaml and the generated parts of the documentation; `--check` only says what is stale.
+"""Writes openapi/openapi.yaml, files of the package and the generated parts of the documentation; `--check` says what is stale.
 
 A generated part stands between `<!-- generated: name -->` and `<!-- end -->`, where name is a key of PARTS, or
 `file PATH`, which includes a shipped file; `file PATH as NAME` also marks it as a file of the examples.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import json
 import re
 import sys
 import tomllib
@@ -18,6 +19,7 @@ from typing import Any
 import yaml
 
 from flux_resourceset import errors, formats, kinds, openapi, settings
+from flux_resourceset.cli import reference
 from flux_resourceset.http.metrics import Metrics
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.render import bundle
@@ -104,6 +106,10 @@ _HINTS = {
     "patches": ("Whether `cluster.patches[id]` goes into the answer as `patches`.", "`false`"),
     "dependencies": (
         "A field that names documents of its kind; they must exist, agree in `same`, and make no cycle.",
+        "none",
+    ),
+    "versions": (
+        "Fields that pin a version, where the document is as in `where`: warned about when they disagree or leave a choice.",
         "none",
     ),
 }
@@ -260,7 +266,7 @@ def outputs() -> Iterator[tuple[Path, str | None]]:
             yield path, filled(text)
     yield ROOT / "openapi" / "openapi.yaml", specification_text()
     yield from packaged_bundle()
-    yield from command_reference()
+    yield from command_line()
 
 
 def packaged_bundle() -> Iterator[tuple[Path, str | None]]:
@@ -271,13 +277,11 @@ def packaged_bundle() -> Iterator[tuple[Path, str | None]]:
     yield from ((path, None) for path in sorted(target.rglob("*")) if path.is_file() and path not in wanted)
 
 
-def command_reference() -> Iterator[tuple[Path, str]]:
-    try:
-        from flux_resourceset.cli import reference  # the server's half of the documentation does without it
-    except ImportError as exc:
-        print(f"docs/cli.md is left alone: {exc}", file=sys.stderr)
-    else:
-        yield ROOT / "docs" / "cli.md", reference.reference()
+def command_line() -> Iterator[tuple[Path, str]]:
+    """Its reference page; and the built-in kinds for it, as data, because YAML takes longer to read than help may take."""
+    described = [kind.described() for kind in kinds.load()]
+    yield PACKAGE / "cli" / "builtin_kinds.json", json.dumps(described, ensure_ascii=False, indent=1) + "\n"
+    yield ROOT / "docs" / "cli.md", reference.reference(described)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -119,7 +119,7 @@ def retirements(entry: Entry) -> Iterator[tuple[str, Tombstone | None]]:
 
 def timestamp(moment: datetime.datetime) -> str:
     """UTC in a fixed width, so that text order is time order."""
-    return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def replayed(entries: Iterable[Entry]) -> tuple[dict[str, dict[str, Stored]], tuple[Tombstone, ...]]:

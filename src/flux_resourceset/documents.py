@@ -27,6 +27,17 @@ def pointer(path: Iterable[str | int]) -> str:
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
 
 
+def at(document: Any, place: str) -> Any:
+    """What stands at a JSON pointer; None where nothing does."""
+    for step in place.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(document, list) and name.isdecimal() and int(name) < len(document):
+            document = document[int(name)]
+        else:
+            document = document.get(name) if isinstance(document, dict) else None
+    return document
+
+
 # Completion
 
 
@@ -80,14 +91,14 @@ def merge_patch(target: Any, patch: Any) -> Any:
 # Violations
 
 
-def violations(kinds: Kinds, kind: Kind, document: Any) -> list[Violation]:
-    """Everything that is wrong with a completed document, looked at alone."""
+def violations(kinds: Kinds, kind: Kind, document: Any, kept: Document | None = None) -> list[Violation]:
+    """Everything that is wrong with a completed document, looked at alone; `kept` is what it says of kinds that are not here."""
     if not isinstance(document, dict):
         return [Violation("", "must be a JSON object")]
     found = [violation for error in kind.validator.iter_errors(document) for violation in _explained(error)]
     found += _unsafe(document, ())
     if kind.name == CLUSTERS:
-        found += _cluster_violations(kinds, document)
+        found += _cluster_violations(kinds, document, kept or {})
     return list(dict.fromkeys(found))
 
 
@@ -107,7 +118,8 @@ def _unsafe(value: Any, path: tuple[str | int, ...]) -> Iterator[Violation]:
         yield Violation(pointer(path), "must be within ±(2^53-1); send larger numbers as strings")
 
 
-def _cluster_violations(kinds: Kinds, cluster: Document) -> Iterator[Violation]:
+def _cluster_violations(kinds: Kinds, cluster: Document, kept: Document) -> Iterator[Violation]:
+    elsewhere = {reference.get("id") for references in kept.values() for reference in _objects(references)}
     assigned: dict[str, str] = {}
     for name, kind in kinds.by_field.items():
         seen: set[str] = set()
@@ -123,7 +135,7 @@ def _cluster_violations(kinds: Kinds, cluster: Document) -> Iterator[Violation]:
             seen.add(id)
     patches = cluster.get("patches")
     for id, values in patches.items() if isinstance(patches, dict) else ():
-        if id not in assigned:
+        if id not in assigned and id not in elsewhere:
             where = " or ".join(f"/{kind.cluster_field}" for kind in kinds.patched)
             yield Violation(pointer(("patches", id)), f"patches something that is not in {where}; assign it first")
         for key in values if isinstance(values, dict) else ():

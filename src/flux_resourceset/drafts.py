@@ -26,8 +26,9 @@ class Precondition(NamedTuple):
     def check(self, subject: str, revision: int | None) -> None:
         tags = set() if revision is None else {"*", f'"{revision}"'}
         if self.if_match is not None and not tags & self.if_match:
+            at = f"is at revision {revision}" if revision else "does not exist"
             raise errors.PreconditionFailed(
-                f"{subject} is at revision {revision}, not at {', '.join(sorted(self.if_match))}; read it again, merge and retry"
+                f"{subject} {at}, not at {', '.join(sorted(self.if_match))}; read it again, merge and retry"
             )
         if self.if_none_match is not None and tags & self.if_none_match:
             raise errors.PreconditionFailed(f"{subject} exists at revision {revision}; drop If-None-Match to replace it")
@@ -76,7 +77,7 @@ class Draft:
         before = self.require(kind.name, id)
         found = []
         if isinstance(document, dict):
-            document = {"id": id, **document}
+            document = {**self._left(kind, id), "id": id, **document}
             if kind.name == CLUSTERS:
                 found = [
                     Violation(pointer([name]), f"is not empty; send {_empty(before[name])} to empty it, or use PATCH")
@@ -199,9 +200,11 @@ class Draft:
 
         `below` is the place in the document that the request's body stands for: pointers count from there.
         """
+        kept: Document = {}
         if isinstance(document, dict):
-            document = documents.completed(kind, document)
-        found = [*documents.violations(self.kinds, kind, document), *(found or ())]
+            kept = {name: value for name, value in self._left(kind, id).items() if document.get(name) == value}
+            document = documents.completed(kind, {name: value for name, value in document.items() if name not in kept})
+        found = [*documents.violations(self.kinds, kind, document, kept), *(found or ())]
         if isinstance(document, dict):
             found += self._changed_identity(kind, id, document)
         if found:
@@ -213,8 +216,13 @@ class Draft:
             if related:
                 raise rules.invalid(kind.name, id, related)
         id = document["id"]
-        self._view.put(kind, id, document)
+        self._view.put(kind, id, {**document, **kept})
         return id
+
+    def _left(self, kind: Kind, id: str) -> Document:
+        """What a cluster says of kinds that are not configured now: it stays, for they may come back."""
+        before = self.get(kind.name, id) if kind.name == CLUSTERS else None
+        return {name: value for name, value in (before or {}).items() if name not in kind.properties}
 
     def _changed_identity(self, kind: Kind, id: str, document: Document) -> Iterator[Violation]:
         given = document.get("id", id)
@@ -257,6 +265,7 @@ class Draft:
                 violations = list(self._related(kind, change.id, change.after))
                 if violations:
                     yield rules.invalid(kind.name, change.id, violations)
+                yield from self._heeded(rules.doubts(self._view, change))
         yield from self._heeded(rules.large_answers(self._view, found))
 
     def _heeded(self, found: Iterator[errors.Refusal | rules.Warned]) -> Iterator[errors.Refusal]:

@@ -18,6 +18,7 @@ Error
     ├── BodyTooLarge          413 body-too-large
     ├── UnsupportedMediaType  415 unsupported-media-type
     ├── Invalid               422 invalid-document
+    │   ├── KeyReused         422 idempotency-key-reused
     │   ├── BadFilter         422 bad-filter
     │   └── AnswerTooLarge    422 answer-too-large
     ├── Internal              500 internal-error
@@ -130,6 +131,10 @@ class Invalid(Refusal):
         shown = "; ".join(f"{v.pointer or 'document'} {v.message}" for v in found[:3])
         more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
         return cls(f"{subject}: {shown}{more}", violations=found)
+
+
+class KeyReused(Invalid):
+    code, title = "idempotency-key-reused", "The idempotency key belongs to another request"
 
 
 class BadFilter(Invalid):

@@ -38,6 +38,15 @@ class Dependencies:
 
 
 @dataclass(frozen=True)
+class Versions:
+    """Fields that name a version where the document is as in `where`; they should be exact, and agree."""
+
+    fields: tuple[str, ...]
+    unpinned: str
+    where: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Filter:
     name: str
     description: str
@@ -57,6 +66,7 @@ class Kind:
     nest: Mapping[str, tuple[str, ...]]
     patches: bool
     dependencies: Dependencies | None
+    versions: Versions | None
     schema: Schema
     filters: tuple[Filter, ...]
     methods: Mapping[str, tuple[str, ...]]
@@ -75,7 +85,12 @@ class Kind:
 
     @property
     def has_labels(self) -> bool:
-        return "labels" in self.properties
+        labels = self.properties.get("labels", {})
+        others = labels.get("additionalProperties")
+        return labels.get("type") == "object" and isinstance(others, dict) and others.get("type") == "string"
+
+    def is_of_type(self, name: str, value: Any) -> bool:
+        return jsonschema_rs.is_valid({"type": self.properties[name]["type"]}, value)
 
     def described(self) -> dict[str, Any]:
         """The kind as clients get it: all that commands and forms need."""
@@ -147,7 +162,10 @@ def load(
         files += _directory_files(directory)
     found: dict[str, Kind] = {}
     for source, text in files:
-        kind = _with_resourceset(_kind(source, text, found), directory)
+        try:
+            kind = _with_resourceset(_kind(source, text, found), directory)
+        except RecursionError as exc:
+            raise errors.StartupError(f"{source}:1: is nested too deeply") from exc
         found[kind.name] = kind
     found[CLUSTERS] = _with_references(found[CLUSTERS], found.values(), environments)
     return Kinds(found, tuple(environments), frozenset(secret_keys_allowed))
@@ -204,9 +222,14 @@ def _meta_validator() -> jsonschema_rs.Draft202012Validator:
 def _kind(source: str, text: str, others: Mapping[str, Kind]) -> Kind:
     file = LinedFile(source, text)
     data = file.data
-    error = next(iter(_meta_validator().iter_errors(data)), None)
+    try:
+        error = next(iter(_meta_validator().iter_errors(data)), None)
+    except ValueError as exc:
+        raise file.wrong([], f"holds what JSON has no word for, such as a bare date; put it in quotes ({exc})") from exc
     if error is not None:
-        raise file.wrong(list(error.instance_path), error.message)
+        why: Any = error.kind
+        unknown = why.unexpected[:1] if why.name == "additionalProperties" else []
+        raise file.wrong([*error.instance_path, *unknown], error.message)
     hints = data.get("metadata", {}).get("x-flux", {})
     _check_form(data["schema"]["items"], _ITEMS, file)
     for name_there, schema in hints.get("reference", {}).items():
@@ -224,6 +247,7 @@ def _kind(source: str, text: str, others: Mapping[str, Kind]) -> Kind:
         nest={key: tuple(names) for key, names in hints.get("nest", {}).items()},
         patches=hints.get("patches", False),
         dependencies=_dependencies(hints.get("dependencies")),
+        versions=_versions(hints.get("versions")),
         schema=strict(data["schema"]["items"]),
         filters=tuple(
             Filter(p["name"], p.get("description", ""), p.get("schema", {"type": "string"}))
@@ -243,6 +267,10 @@ def _kind(source: str, text: str, others: Mapping[str, Kind]) -> Kind:
 
 def _dependencies(hint: Any) -> Dependencies | None:
     return Dependencies(hint["field"], tuple(hint.get("same", ()))) if hint else None
+
+
+def _versions(hint: Any) -> Versions | None:
+    return Versions(tuple(hint["fields"]), hint["unpinned"], hint.get("where", {})) if hint else None
 
 
 _HINTS = ("metadata", "x-flux")
@@ -287,6 +315,12 @@ def _check(kind: Kind, file: LinedFile) -> None:
         for name in named:
             if name not in properties:
                 raise file.wrong([*_HINTS, "dependencies"], f"{name!r} is not among the properties")
+        items = properties[kind.dependencies.field].get("items", {})
+        if not isinstance(items, dict) or items.get("type") != "string":
+            raise file.wrong([*_HINTS, "dependencies", "field"], "must be an array of strings, which are ids")
+    for name in (*kind.versions.fields, *kind.versions.where) if kind.versions else ():
+        if name not in properties:
+            raise file.wrong([*_HINTS, "versions"], f"{name!r} is not among the properties")
     for position, item in enumerate(kind.filters):
         if item.name not in properties:
             raise file.wrong(["schema", "query_params", position], f"{item.name!r} is not among the properties")
@@ -321,13 +355,14 @@ def _check_schema(schema: Schema, path: list[str | int], file: LinedFile) -> Non
 
 def _walk(schema: Schema, path: list[str | int]) -> Iterator[tuple[list[str | int], Schema]]:
     """Every sub-schema with its place in the file, innermost first, so that an error names the narrowest place."""
-    for name, sub in schema.get("properties", {}).items():
-        if isinstance(sub, dict):
-            yield from _walk(sub, [*path, "properties", name] if path[-1:] != ["reference"] else [*path, name])
-    for keyword in ("items", "additionalProperties", "propertyNames", "not", "if", "then", "else"):
+    for keyword in ("properties", "patternProperties", "dependentSchemas"):
+        for name, sub in schema.get(keyword, {}).items():
+            if isinstance(sub, dict):
+                yield from _walk(sub, [*path, keyword, name] if path[-1:] != ["reference"] else [*path, name])
+    for keyword in ("items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"):
         if isinstance(schema.get(keyword), dict):
             yield from _walk(schema[keyword], [*path, keyword])
-    for keyword in ("allOf", "anyOf", "oneOf"):
+    for keyword in ("allOf", "anyOf", "oneOf", "prefixItems"):
         for position, sub in enumerate(schema.get(keyword, ())):
             if isinstance(sub, dict):
                 yield from _walk(sub, [*path, keyword, position])

@@ -101,6 +101,8 @@ class Ledger:
             return
         with _trusting():
             self.fleet.load(store.snapshot())
+        if self.fleet.unknown:
+            log.warning("documents of unknown kinds are kept, not served", extra={"kinds": ", ".join(self.fleet.unknown)})
         skipped = self.fleet.dangling()
         if skipped:
             shown = ", ".join(f"{kind}/{id} of {cluster}" for cluster, kind, id in skipped[:20])
@@ -264,5 +266,5 @@ def _check_repeated(memo: Memo | None, once: Once[T], forget_before: str) -> Non
     if memo is None or memo.time < forget_before:
         return
     if memo.digest != once.digest:
-        raise errors.Invalid("Idempotency-Key was used for another request within 24 hours; use a new one")
+        raise errors.KeyReused("Idempotency-Key was used for another request within 24 hours; use a new one")
     raise _Answered(memo.body)

@@ -13,7 +13,7 @@ from flux_resourceset.kinds import Kind
 Document = Mapping[str, Any]
 Input = dict[str, Any]
 
-_encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def inputs(kind: Kind, cluster: Document, definitions: Mapping[str, Document]) -> list[Input]:
@@ -49,10 +49,7 @@ def _input(kind: Kind, reference: Document, definition: Document, cluster: Docum
 
 
 def digest(value: Input) -> str:
-    """Names an input's content, so that a cluster can tell what it applied; 128 bits are plenty for that.
-
-    Documents are stored in the order of their schema, so equal ones give equal bytes without sorting.
-    """
+    """Names an input's content, so that a cluster can tell what it applied; 128 bits are plenty for that."""
     return hashlib.sha256(_encode(value)).hexdigest()[:32]
 
 

@@ -87,6 +87,8 @@ def _mistakes(kinds: Kinds, operation: Operation) -> Iterator[tuple[str, str]]:
         yield "op", f"must be one of {', '.join(_ON_DOCUMENTS + _ON_CLUSTERS)}"
         return
     on_clusters = operation.op in _ON_CLUSTERS
+    if kind is not None and not on_clusters and not _is_offered(kind, operation.op):
+        yield "op", f"{kind.name} do not take {operation.op}, neither here nor on their own routes"
     if on_clusters and kind is not None and kind.cluster_field is None:
         yield "kind", f"clusters do not refer to {kind.name}"
     if operation.op == "patch-values" and kind is not None and not kind.patches:
@@ -115,30 +117,46 @@ def _mistakes(kinds: Kinds, operation: Operation) -> Iterator[tuple[str, str]]:
             yield "selector", exc.detail
 
 
+def _is_offered(kind: Kind, op: str) -> bool:
+    """A batch can do what the routes of the kind can, and no more."""
+    level, method = {"create": ("resource", "post"), "replace": ("instance", "put")}.get(op, ("instance", op))
+    return method in kind.methods[level]
+
+
 class Batch:
     """Operations on one draft; remembers which operation touched which document."""
 
     def __init__(self, operations: list[Operation]) -> None:
         self._operations = operations
-        self.touched: dict[tuple[str, str], int] = {}  # in the order of the first touch, with the last index
+        self.warnings: list[str] = []
+        # by kind and id, in the order of the first touch: which operations left it in which state
+        self._touched: dict[tuple[str, str], list[tuple[int, Document | None]]] = {}
         self._before: dict[tuple[str, str], Stored | None] = {}
 
     def work(self, draft: Draft) -> None:
+        self.warnings = draft.warnings
         for index, operation in enumerate(self._operations):
             try:
                 for key in self._carry_out(draft, operation):
                     self._before.setdefault(key, draft.base.get(*key))
-                    self.touched[key] = index
-                    if len(self.touched) > MAX_DOCUMENTS:
+                    self._touched.setdefault(key, []).append((index, draft.get(*key)))
+                    if len(self._touched) > MAX_DOCUMENTS:
                         raise errors.Invalid(f"a batch touches at most {MAX_DOCUMENTS} documents; split it")
             except errors.Refusal as refusal:
                 raise _named(refusal, index) from None
 
     def named(self, refusal: errors.Refusal) -> errors.Refusal:
-        """A refusal of the whole, as one of the operation that touched its subject last."""
+        """A refusal of the whole, as one of the operation that made its subject say what is wrong."""
         if "index" in refusal.extra or "kind" not in refusal.extra:
             return refusal
-        return _named(refusal, self.touched.get((refusal.extra["kind"], refusal.extra["id"]), 0))
+        touches = self._touched.get((refusal.extra["kind"], refusal.extra["id"]), [(0, None)])
+        wrong = [violation.pointer for violation in refusal.violations]
+        culprit, final = touches[-1]
+        for index, document in reversed(touches):
+            if any(documents.at(document, place) != documents.at(final, place) for place in wrong or [""]):
+                break
+            culprit = index
+        return _named(refusal, culprit)
 
     def _carry_out(self, draft: Draft, operation: Operation) -> Iterator[tuple[str, str]]:
         kind = draft.kinds.by_name[operation.kind]
@@ -169,7 +187,8 @@ class Batch:
     def results(self, entry: Entry | None) -> list[Result]:
         made = {(change.kind, change.id): change for change in entry.changes} if entry else {}
         found = []
-        for key, index in self.touched.items():
+        for key, touches in self._touched.items():
+            index = touches[-1][0]
             change, before = made.get(key), self._before[key]
             found.append(
                 Result(

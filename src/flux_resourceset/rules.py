@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -58,7 +59,9 @@ def broken_dependencies(view: Overlay, kind: Kind, id: str, document: Document) 
     field = kind.dependencies.field
     names = document.get(field)
     for position, name in enumerate(names if isinstance(names, list) else ()):
-        other = document if name == id else view.get(kind.name, name) if isinstance(name, str) else None
+        if not isinstance(name, str):
+            continue  # the schema says so
+        other = document if name == id else view.get(kind.name, name)
         at = pointer([field, position])
         if other is None:
             yield Violation(at, f'{kind.singular} "{name}" does not exist; create it first')
@@ -70,9 +73,11 @@ def broken_dependencies(view: Overlay, kind: Kind, id: str, document: Document) 
         if cycle:
             yield Violation(at, "makes a cycle: " + " → ".join([id, *cycle]))
     for name in view.dependents(kind, id):
+        if (kind.name, name) in view.after:
+            continue  # it is looked at itself
         other = view.get(kind.name, name) or {}
         for same in kind.dependencies.same:
-            if name != id and other.get(same) != document.get(same):
+            if other.get(same) != document.get(same):
                 yield Violation(pointer([same]), f'must stay {other.get(same)}: "{name}" depends on it and has that {same}')
 
 
@@ -103,12 +108,13 @@ def taken_names(view: Overlay, found: tuple[Change, ...]) -> Iterator[errors.Ref
             continue
         dns = change.after["cluster_dns"]
         owner = view.base.cluster_ids.get(dns)
-        if owner is not None and view.get(CLUSTERS, owner) is None:
-            owner = None  # decommissioned in this very transaction
+        if owner is not None and (view.get(CLUSTERS, owner) or {}).get("cluster_dns") != dns:
+            owner = None  # given up in this very transaction
         owner = taken.setdefault(dns, owner or change.id)
         if owner != change.id:
             yield errors.AlreadyExists(
                 f'{subject(CLUSTERS, change.id)}: /cluster_dns {dns} belongs to cluster "{owner}"',
+                violations=[Violation("/cluster_dns", f'belongs to cluster "{owner}"')],
                 extra={"kind": CLUSTERS, "id": change.id},
             )
 
@@ -188,3 +194,65 @@ def _large_answer(view: Overlay, kind: Kind, cluster: Document, change: Change) 
         )
     elif len(body) >= _WARN_BYTES or len(inputs) >= fleet.MAX_INPUTS * 8 // 10:
         yield Warned(f"{size}, over 80 % of what Flux takes")
+
+
+# Allowed, but hardly meant
+
+_RANGE = re.compile(r"[<>=~^*|, ]|(?:^|\.)[xX](?:\.|$)|^v?\d+(?:\.\d+)?$")  # how Helm reads a version that leaves a choice
+
+
+def doubts(view: Overlay, change: Change) -> Iterator[Warned]:
+    """What a change makes a document say that can hardly be meant."""
+    found = list(_doubts(view, change, change.after))
+    known = set(_doubts(view, change, change.before)) if found else set()
+    return (warned for warned in found if warned not in known)
+
+
+def _doubts(view: Overlay, change: Change, document: Document | None) -> Iterator[Warned]:
+    about = subject(change.kind, change.id)
+    if document is None:
+        return
+    if change.kind != CLUSTERS:
+        kind = view.kinds.by_name[change.kind]
+        yield from _loose_versions(kind, about, document, document)
+        yield from _unlike_versions(kind, about, document)
+        return
+    for kind in view.kinds.referenced:
+        pinned = [
+            ref for ref in document[kind.cluster_field or ""] if kind.versions and not ref.keys().isdisjoint(kind.versions.fields)
+        ]
+        for reference in pinned:
+            definition = view.get(kind.name, reference["id"]) or {}
+            yield from _loose_versions(kind, f'{about}: "{reference["id"]}"', {**definition, **reference}, reference)
+    for id, values in document["patches"].items():
+        yield from _hidden_patches(f'{about}: patches of "{id}"', values)
+
+
+def _versions(kind: Kind, document: Document) -> dict[str, str]:
+    """The versions that a document pins."""
+    hint = kind.versions
+    if hint is None or any(document.get(name) != value for name, value in hint.where.items()):
+        return {}
+    return {name: document[name] for name in hint.fields if document.get(name) not in (None, hint.unpinned)}
+
+
+def _loose_versions(kind: Kind, about: str, document: Document, given: Document) -> Iterator[Warned]:
+    for name, version in _versions(kind, document).items():
+        if name in given and _RANGE.search(version):
+            yield Warned(f"{about}: {name} {version} leaves Helm a choice; pin an exact version")
+
+
+def _unlike_versions(kind: Kind, about: str, document: Document) -> Iterator[Warned]:
+    pinned = _versions(kind, document)
+    if len(set(pinned.values())) > 1:
+        said = " and ".join(f"{name} {version}" for name, version in pinned.items())
+        yield Warned(f"{about}: {said} disagree; {next(iter(pinned))} counts")
+
+
+def _hidden_patches(about: str, values: Document) -> Iterator[Warned]:
+    for key in values:
+        steps = key.split(".")
+        above = [".".join(steps[:count]) for count in range(1, len(steps))]
+        for other in above:
+            if other in values:
+                yield Warned(f"{about}: {key} cannot be set below {other}; Helm refuses the release")

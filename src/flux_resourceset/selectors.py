@@ -10,20 +10,25 @@ from flux_resourceset import errors, formats
 Labels = Mapping[str, str]
 Selector = Callable[[Labels], bool]
 
+MAX_LENGTH = 16 * 1024  # no list of names is that long, and every cluster is held against it
+
+# possessive throughout: what was taken is never given back, so that a mistake is found in one pass
 _TERM = re.compile(
-    r"\s*(?:"
-    r"(?P<key>[^\s,!=<>()]+)\s*(?P<op>==|=|!=|<|>)\s*(?P<value>[^\s,!=<>()]*)"
-    r"|(?P<set_key>[^\s,!=<>()]+)\s+(?P<set_op>in|notin)\s*\((?P<values>[^()]*)\)"
-    r"|(?P<absent>!)?\s*(?P<has_key>[^\s,!=<>()]+)"
-    r")\s*(?:,|$)"
+    r"\s*+(?:"
+    r"(?P<key>[^\s,!=<>()]++)\s*+(?P<op>==|=|!=|<|>)\s*+(?P<value>[^\s,!=<>()]*+)"
+    r"|(?P<set_key>[^\s,!=<>()]++)\s++(?P<set_op>in|notin)\s*+\((?P<values>[^()]*+)\)"
+    r"|(?P<absent>!)?\s*+(?P<has_key>[^\s,!=<>()]++)"
+    r")\s*+(?:,|$)"
 )
 
 
 def parse(text: str) -> Selector:
     """The selector as a predicate on labels; an empty one matches everything."""
+    if len(text) > MAX_LENGTH:
+        raise errors.BadQuery(f"selector has {len(text)} characters; {MAX_LENGTH} are the most")
     terms: list[Selector] = []
-    position = 0
-    while position < len(text) and text.strip():
+    position = 0 if text.strip() else len(text)
+    while position < len(text):
         match = _TERM.match(text, position)
         if match is None:
             raise _wrong(text, f"cannot be read at {text[position:]!r}")

@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--history", action="store_true", help="with the whole change log")
     export.set_defaults(run=_export)
     load = commands.add_parser("import", help="load a whole fleet from a file")
-    load.add_argument("file", type=Path, help="a file that export wrote")
+    load.add_argument("file", type=Path, help="a file that export wrote; - for standard input")
     load.add_argument("--replace", action="store_true", help="also into a store that is not empty")
     load.set_defaults(run=_import)
     return parser
@@ -112,8 +113,6 @@ def _serve(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int
     known = tokens.Tokens(configured.tokens, configured.tokens_file, configured.crud)
     if not len(known):
         raise errors.StartupError("no token is known; set AUTH_TOKEN or add one to TOKENS_FILE")
-    if configured.shared_token:
-        log.warning("CRUD_AUTH_TOKEN is not set or equals AUTH_TOKEN: every cluster's token can change the whole fleet")
     document = _openapi_source(configured)
     with contextlib.closing(_listen(configured.host, configured.port)) as listener:
         ledger = open_ledger(configured)
@@ -236,13 +235,20 @@ def _export(arguments: argparse.Namespace, environment: Mapping[str, str]) -> in
 
 
 def _replace_file(path: Path, content: bytes) -> None:
-    """Whole or not at all, and only for the owner's eyes."""
-    partial = path.with_name(path.name + ".part")
-    with open(os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    """Whole or not at all, and only for the owner's eyes; a pipe or a device is written to as it is."""
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".part", delete=False) as file:
+        try:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
 
 
 def _import(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:

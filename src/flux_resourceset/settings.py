@@ -74,7 +74,6 @@ class Settings:
     database: Database
     tokens: tuple[tokens.Token, ...]
     tokens_file: Path | None
-    shared_token: bool
     seed_file: Path
     seed_named: bool
     openapi_file: Path | None
@@ -103,6 +102,13 @@ class Settings:
         if crud and (write or read):
             known.append(tokens.Token.of("write", "write", write or read))
         shared = crud and bool(read) and write in ("", read)
+        warnings = (
+            ["CRUD_AUTH_TOKEN is not set or equals AUTH_TOKEN: every cluster's token can change the whole fleet"]
+            if shared
+            else []
+        )
+        if crud and not read and not write:
+            warnings.append("CRUD_AUTH_TOKEN is not set: only write tokens of TOKENS_FILE can change the fleet")
         production = _flag("PRODUCTION", value("PRODUCTION"))
         if shared and production:
             raise errors.StartupError("CRUD_AUTH_TOKEN must be set and differ from AUTH_TOKEN when PRODUCTION=true")
@@ -110,14 +116,13 @@ class Settings:
         database = _database(value("DATABASE_URL"))
         if crud and database.mode == "ro" and value("STORE_BACKEND") == "sqlite":
             raise errors.StartupError("DATABASE_URL says mode=ro, but API_MODE=crud writes; use mode=rw or mode=rwc")
-        level, warnings = _level(environment)
+        level, unknown_level = _level(environment)
         return cls(
             crud=crud,
             backend=_choice("STORE_BACKEND", value("STORE_BACKEND"), ("sqlite", "memory")),
             database=database,
             tokens=tuple(known),
             tokens_file=path("TOKENS_FILE"),
-            shared_token=shared,
             seed_file=Path(value("SEED_FILE")),
             seed_named=bool(environment.get("SEED_FILE")),
             openapi_file=path("OPENAPI_FILE"),
@@ -128,7 +133,7 @@ class Settings:
             environments=_environments(value("ENVIRONMENTS")),
             secret_keys_allowed=frozenset(_words(value("ALLOW_SECRET_LIKE_KEYS"))),
             log_level=level,
-            warnings=warnings,
+            warnings=(*unknown_level, *warnings),
         )
 
 
@@ -175,7 +180,8 @@ def _database(url: str) -> Database:
         raise errors.StartupError(f"DATABASE_URL is {url!r}; no file has such a name")
     if ":memory:" in match[1]:
         raise errors.StartupError("DATABASE_URL cannot be :memory:; use STORE_BACKEND=memory")
-    return Database(Path(unquote(match[1])), mode)
+    path = re.sub(r"^//+", "/", unquote(match[1]))  # to SQLite two slashes would begin the name of a host
+    return Database(Path(path), mode)
 
 
 def _level(environment: Mapping[str, str]) -> tuple[int, tuple[str, ...]]:

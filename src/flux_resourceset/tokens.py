@@ -83,7 +83,7 @@ def _fingerprint(path: Path) -> object:
         found = os.stat(path)
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size, found.st_mode
+    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_mode
 
 
 def _read(path: Path) -> list[Token]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import hashlib
 import os
+import sys
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -46,11 +47,10 @@ def seed(ledger: Ledger, path: Path, named: bool) -> bool:
 
 def _seed_documents(kinds: Kinds, path: Path) -> dict[str, list[Any]]:
     data = _json_object(path)
-    for name, found in data.items():
-        if name not in kinds.by_name:
-            raise errors.StartupError(f"{path}: {name!r} is no kind; there are {', '.join(kinds.by_name)}")
-        if not isinstance(found, list):
-            raise errors.StartupError(f"{path}: {name} must be an array of documents")
+    wrong = [f"{name!r} is no kind; there are {', '.join(kinds.by_name)}" for name in data if name not in kinds.by_name]
+    wrong += [f"{name} must be an array of documents" for name, found in data.items() if not isinstance(found, list)]
+    if wrong:
+        raise errors.StartupError(f"{path}: {'; '.join(wrong)}")
     return {name: [_with_id(document) for document in found] for name, found in data.items()}
 
 
@@ -63,18 +63,29 @@ def _with_id(document: Any) -> Any:
 
 def _create_all(draft: drafts.Draft, by_kind: Mapping[str, Iterable[Any]], source: str) -> None:
     """Create everything, or name everything that is wrong."""
-    refusals: list[str] = []
+    wrong: list[str] = []
+    refused: list[tuple[str, int, Any]] = []
     for name, found in by_kind.items():
+        documents_of_kind = [document for document in found if isinstance(document, dict)]
+        wrong += _repeated(name, "id", documents_of_kind)
+        if name == CLUSTERS:
+            wrong += _repeated(name, "cluster_dns", documents_of_kind)
         for position, document in enumerate(found):
             try:
                 draft.create(draft.kinds.by_name[name], document)
-            except errors.Refusal as refusal:
-                refusals += _described(refusal, f"{name}[{position}]")
+            except errors.Refusal:
+                refused.append((name, position, document))
+    for name, position, document in refused:  # once more, for they may refer to what came after them
+        try:
+            draft.create(draft.kinds.by_name[name], document)
+        except errors.AlreadyExists:
+            pass  # found above
+        except errors.Refusal as refusal:
+            wrong += _described(refusal, f"{name}[{position}]")
     for found_late in draft.refusals(draft.changes()):
-        refusals += _described(found_late, "")
-    if refusals:
-        more = f"; and {len(refusals) - _SHOWN} more" if len(refusals) > _SHOWN else ""
-        raise errors.StartupError(f"{source}: {'; '.join(refusals[:_SHOWN])}{more}")
+        wrong += _described(found_late, "")
+    if wrong:
+        raise errors.StartupError(f"{source}: {'; '.join(dict.fromkeys(wrong))}")
 
 
 def _described(refusal: errors.Refusal, place: str) -> list[str]:
@@ -145,7 +156,7 @@ def importing(export: Export, *, replace: bool = False, merge: bool = False) -> 
 
 
 def _not_empty() -> errors.Conflict:
-    return errors.Conflict("the store is not empty; ask for the file to replace what is there, or to be merged into it")
+    return errors.Conflict("the store is not empty; use --replace to put the file in its place, or --merge to add it")
 
 
 def _restore(ledger: Ledger, export: Export, replace: bool) -> None:
@@ -232,7 +243,8 @@ def _check_history(kinds: Kinds, export: Export, source: str) -> None:
 
 def _json_object(path: Path) -> Document:
     try:
-        data = msgspec.json.decode(path.read_bytes())  # unlike json, it takes no NaN and no half surrogates
+        content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+        data = msgspec.json.decode(content)  # unlike json, it takes no NaN and no half surrogates
     except OSError as exc:
         raise errors.StartupError(f"{path}: cannot be read: {exc.strerror}") from exc
     except (msgspec.DecodeError, ValueError, RecursionError) as exc:

@@ -187,3 +187,59 @@ def test_documents_of_a_kind_whose_file_is_gone_stay_in_the_store(tmp_path: Path
     with live.serving(tmp_path, RESOURCES_DIR=str(kinds)) as server, server.client() as client:
         assert client.get("/clusters/holder").json() == before
         assert [item["id"] for item in inputs(client, before["cluster_dns"], "managed-dbs")] == ["orders"]
+
+
+def test_clusters_can_be_edited_while_a_kind_is_away_and_it_finds_its_references_again(tmp_path: Path) -> None:
+    kinds = tmp_path / "kinds"
+    kinds.mkdir()
+    (kinds / "databases.yaml").write_text(DATABASES)
+    database = {"id": "orders", "engine_name": "pg"}
+    held = cluster("c1", dbs=[{"id": "orders"}], patches={"orders": {"a": "1"}}, cluster_dns="c1.example.com")
+    with live.serving(tmp_path, RESOURCES_DIR=str(kinds)) as server, server.client() as api:
+        api.post("/databases", json=database).raise_for_status()
+        make(api, "clusters", **held)
+        (before,) = inputs(api, "c1.example.com", "managed-dbs")
+    with live.serving(tmp_path) as server, server.client() as api:
+        assert "databases" in server.log.read_text()
+        assert api.patch("/clusters/c1", json={"labels": {"a": "b"}}).status_code == 200
+        make(api, "namespaces", "n1")
+        assert api.put("/clusters/c1/namespaces/n1", json={}).status_code == 200
+        whole = {**cluster("c1", cluster_dns="c1.example.com"), "namespaces": [], "patches": {"orders": {"a": "2"}}}
+        assert api.put("/clusters/c1", json=whole).status_code == 200
+        assert pointers(api.patch("/clusters/c1", json={"dbs": [{"id": "other"}]})) >= {"/dbs"}
+    with live.serving(tmp_path, RESOURCES_DIR=str(kinds)) as server, server.client() as api:
+        (after,) = inputs(api, "c1.example.com", "managed-dbs")
+        assert after["patches"] == {"a": "2"}
+        assert {**after, "digest": "", "patches": {}} == {**before, "digest": "", "patches": {}}
+
+
+READ_ONLY_KIND = """\
+kind: gauges
+apiVersion: v1
+methods: {resource: [get, post], instance: [get]}
+schema:
+  type: array
+  key: {name: id, schema: {type: string}}
+  query_params: [{name: size}, {name: active}]
+  items:
+    type: object
+    required: [id]
+    properties:
+      id: {type: string}
+      size: {type: integer, default: 1}
+      active: {type: boolean, default: true}
+      labels: {type: array, default: [], items: {type: string}}
+"""
+
+
+def test_a_kind_decides_over_methods_filters_and_selectors(tmp_path: Path) -> None:
+    (tmp_path / "gauges.yaml").write_text(READ_ONLY_KIND)
+    with live.serving(tmp_path, RESOURCES_DIR=str(tmp_path)) as server, server.client() as api:
+        api.post("/gauges", json={"id": "g1"}).raise_for_status()
+        assert_problem(api.delete("/gauges/g1"), 405)
+        removal = {"operations": [{"op": "delete", "kind": "gauges", "id": "g1"}]}
+        assert pointers(api.post("/batch", json=removal)) == {"/operations/0/op"}
+        assert [api.get("/gauges", params=params).status_code for params in ({"size": "1"}, {"active": "true"})] == [200, 200]
+        assert_problem(api.get("/gauges?size=true"), 422, "bad-filter")
+        assert_problem(api.get("/gauges?active=1"), 422, "bad-filter")
+        assert_problem(api.get("/gauges?selector=a=b"), 400, "bad-query")  # its labels are no map

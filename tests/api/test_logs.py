@@ -39,6 +39,17 @@ def test_every_mutation_is_one_line_with_actor_and_revision_and_a_read_is_none(t
     assert [line["level"] for line in found if line not in changed] == ["warning"]  # of the force
 
 
+def test_debug_tells_of_every_request_polls_included(tmp_path: Path) -> None:
+    with live.serving(tmp_path, SEED_FILE=str(SEED), LOG_LEVEL="debug") as server, server.client(live.READ) as client:
+        client.get(view(DEMO_DNS, "namespaces"))
+        client.get("/nowhere")
+        found = [line for line in lines(server) if line["message"] == "answered"]
+    assert [(line["level"], line["method"], line["status"]) for line in found[-2:]] == [
+        ("debug", "GET", 200),
+        ("debug", "GET", 404),
+    ]
+
+
 def test_no_secret_is_ever_logged_or_answered(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text("ci write third-secret\n")

@@ -8,6 +8,8 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 import live
 from api.fleets import DEMO_DNS, SEED, assert_problem, inputs, make, view
 
@@ -98,6 +100,43 @@ def test_a_file_overwritten_with_garbage_never_gives_an_empty_answer(tmp_path: P
             written = api.post("/namespaces", json={"id": "lost"})
             assert_problem(written, 503, "unavailable")
         assert_problem(api.get("/changes"), 503, "unavailable")
+
+
+@pytest.mark.parametrize("how", ["cut", "begun anew", "replaced"])
+def test_an_emptied_file_is_doubt_and_never_a_new_fleet(tmp_path: Path, how: str) -> None:
+    database = tmp_path / "fleet.db"
+    with (
+        live.serving(tmp_path, SEED_FILE=str(SEED)) as writer,
+        live.serving(tmp_path, API_MODE="read-only") as reader,
+        writer.client() as api,
+        reader.client(live.READ) as flux,
+    ):
+        if how == "cut":
+            os.truncate(database, 0)
+        elif how == "replaced":
+            (tmp_path / "empty").touch()
+            os.replace(tmp_path / "empty", database)
+        else:
+            for path in tmp_path.glob("fleet.db*"):
+                path.unlink()
+            database.touch()
+        for _ in range(3):
+            assert_problem(api.post("/namespaces", json={"id": "lost"}), 503, "unavailable")
+            assert_problem(api.get("/clusters"), 503, "unavailable")
+            for client in (api, flux):
+                assert_problem(client.get("/api/v2/flux/clusters"), 503, "unavailable")
+                assert_problem(client.get(PATH), 503, "unavailable")
+        assert_not_ready(writer, "restore")
+
+
+def test_a_writer_does_not_start_on_an_empty_file_whose_log_says_that_there_was_more(tmp_path: Path) -> None:
+    with live.serving(tmp_path, SEED_FILE=str(SEED)) as writer, writer.client() as api:
+        make(api, "namespaces", "kept")
+        writer.kill()
+    os.truncate(tmp_path / "fleet.db", 0)
+    again = live.Server(tmp_path, live.environment(tmp_path, SEED_FILE=str(SEED)))
+    assert again.process.wait(20) == 2
+    assert "damaged" in again.log.read_text().splitlines()[-1]
 
 
 def test_an_answer_that_flux_would_refuse_is_503_and_the_other_views_go_on(tmp_path: Path) -> None:

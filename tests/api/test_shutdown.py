@@ -65,3 +65,7 @@ def test_a_request_that_never_ends_does_not_keep_the_server(tmp_path: Path) -> N
         assert httpx.get(server.url + "/health").status_code == 200
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(10) == 0
+        head, _, body = stuck.recv(65536).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert json.loads(body)["code"] == "unavailable"
+        assert "Traceback" not in server.log.read_text()

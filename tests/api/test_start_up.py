@@ -43,7 +43,7 @@ def refused(directory: Path, **overrides: str) -> str:
         ({"DATABASE_URL": "sqlite://x.db?mode=wrong"}, "DATABASE_URL"),
         ({"DATABASE_URL": "sqlite://missing.db?mode=rw"}, "missing.db"),
         ({"DATABASE_URL": "sqlite://a%00b.db"}, "DATABASE_URL"),
-        ({"DATABASE_URL": f"sqlite://{'x' * 300}.db"}, "cannot be created"),
+        ({"DATABASE_URL": f"sqlite://{'x' * 300}.db"}, "cannot be reached"),
         ({"SEED_FILE": "x" * 300}, "cannot be read"),
         ({"LISTEN_ADDR": "nowhere"}, "LISTEN_ADDR"),
         ({"SEED_FILE": "absent.json"}, "absent.json"),

@@ -95,6 +95,58 @@ def test_a_cluster_that_does_not_have_it_is_named(own: httpx.Client) -> None:
     assert (answer.json()["kind"], answer.json()["id"], answer.json()["index"]) == ("clusters", "demo-cluster-01", 0)
 
 
+def creation(id: str, **fields: Any) -> dict[str, Any]:
+    cluster = {"cluster_name": id, "environment": "dev", "cluster_dns": f"{id}.example.com", **fields}
+    return {"op": "create", "kind": "clusters", "id": id, "document": cluster}
+
+
+def removal(id: str) -> dict[str, Any]:
+    return {"op": "delete", "kind": "clusters", "id": id}
+
+
+def test_the_operation_that_said_it_is_named_not_the_last_that_touched_the_document(own: httpx.Client) -> None:
+    ghost = {"namespaces": [{"id": "ghost"}]}
+    relabel = {"op": "patch", "kind": "clusters", "id": "n1", "document": {"labels": {"a": "b"}}}
+    refer = {"op": "patch", "kind": "clusters", "id": "n1", "document": ghost}
+    for operations, culprit in (
+        ([creation("n1", **ghost), creation("n2"), relabel], 0),
+        ([creation("n1"), relabel, refer, relabel], 2),
+        ([creation("n1"), creation("n2"), creation("n3", cluster_dns="n1.example.com")], 2),
+    ):
+        answer = own.post("/batch", json={"operations": operations}).json()
+        assert answer["index"] == culprit, answer
+
+
+def test_a_new_component_that_depends_on_one_of_another_type_is_named_itself(own: httpx.Client) -> None:
+    basic = {"component_path": "x", "oci_url": "oci://registry.example.com/x", "oci_tag": "1.0.0"}
+    first = {"op": "create", "kind": "platform_components", "id": "p1", "document": basic}
+    other = {**basic, "type": "kustomize", "depends_on": ["p1"]}
+    second = {"op": "create", "kind": "platform_components", "id": "p2", "document": other}
+    answer = own.post("/batch", json={"operations": [first, second]}).json()
+    assert (answer["index"], answer["errors"][0]["pointer"]) == (1, "/depends_on/0")
+
+
+def test_a_name_that_is_given_up_in_the_batch_is_free_in_it(own: httpx.Client) -> None:
+    own.post("/batch", json={"operations": [creation("o1"), creation("o2")]}).raise_for_status()
+    swapped = [
+        removal("o1"), removal("o2"),
+        creation("o1", cluster_dns="o2.example.com"), creation("o2", cluster_dns="o1.example.com"),
+    ]  # fmt: skip
+    own.post("/batch", json={"operations": swapped}).raise_for_status()
+    assert own.get("/clusters/o1").json()["cluster_dns"] == "o2.example.com"
+    own.post("/batch", json={"operations": [removal("o1"), removal("o2")]}).raise_for_status()
+
+
+def test_the_revision_is_the_one_that_counts_then_also_in_a_rehearsal_and_when_nothing_changes(own: httpx.Client) -> None:
+    at = own.get("/changes?limit=1").json()[0]["revision"]
+    body = {"operations": [{"op": "create", "kind": "namespaces", "id": "counted", "document": {}}]}
+    rehearsed, done = own.post("/batch?dry_run=true", json=body).json(), own.post("/batch", json=body).json()
+    assert rehearsed["revision"] == done["revision"] == at + 1
+    assert rehearsed["results"] == done["results"]
+    same = {"operations": [{"op": "patch", "kind": "namespaces", "id": "counted", "document": {}}]}
+    assert own.post("/batch", json=same).json()["revision"] == at + 1
+
+
 def test_a_batch_repeated_after_a_restart_gives_the_first_answer_and_changes_nothing(tmp_path: Path) -> None:
     body = {"operations": [{"op": "create", "kind": "namespaces", "id": "once", "document": {}}]}
     key = {"Idempotency-Key": "the-same"}

@@ -151,9 +151,9 @@ def test_writes_of_the_examples_succeed_as_documented(client: httpx.Client, docu
 @pytest.mark.usefixtures("created")
 def test_batches_exports_and_imports_answer_as_documented(client: httpx.Client, document: Json) -> None:
     paths = document["paths"]
-    operation = {"op": "patch", "kind": "databases", "id": "orders", "document": {"shared": True}}
+    operation = {"op": "create", "kind": "namespaces", "id": "rehearsed", "document": {}}
     dry = client.post("/batch?dry_run=true", json={"operations": [operation]})
-    assert (dry.status_code, dry.json()["results"][0]["operation"]) == (200, "update")
+    assert (dry.status_code, dry.json()["results"][0]["operation"]) == (200, "create")
     assert_as_documented(document, paths["/batch"]["post"], dry)
     export = client.get("/export?history=true")
     assert_as_documented(document, paths["/export"]["get"], export)

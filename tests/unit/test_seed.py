@@ -128,9 +128,18 @@ def test_every_violation_of_a_bad_seed_is_named(ledger: Ledger, tmp_path: Path) 
         'clusters "c1": /extra is not a known field',
         'clusters "c2": /labels/- must be',
         'namespaces "kube-system": /id must not be a system namespace',
-        'namespaces "a" exists',
+        "namespaces: id 'a' stands there 2 times",
     ):
         assert part in found
+
+
+def test_what_a_bad_document_repeats_is_named_and_what_it_rightly_refers_to_is_not(ledger: Ledger, tmp_path: Path) -> None:
+    bad = cluster("c1", environment="moon", namespaces=[{"id": "a"}])
+    content = {"clusters": [bad, cluster("c1"), cluster("c2", cluster_dns="c1.example.com")], "namespaces": [namespace("a")]}
+    found = refusal(ledger, seed_file(tmp_path, content))
+    assert "clusters: id 'c1' stands there 2 times" in found
+    assert "clusters: cluster_dns 'c1.example.com' stands there 3 times" in found
+    assert "does not exist" not in found
 
 
 def test_every_dangling_reference_and_cycle_of_a_seed_is_named(ledger: Ledger, tmp_path: Path) -> None:

@@ -111,3 +111,11 @@ def test_a_broken_selector_is_refused_and_quoted(text: str) -> None:
         selectors.parse(text)
     assert repr(text) in caught.value.detail
     assert caught.value.status == 400
+
+
+@pytest.mark.parametrize(
+    "text", [" " * 16_000 + "!", "a=" + " " * 16_000 + "!", "a" + " " * 16_000 + "?(", "a," * 8_000 + "!", "x" * 20_000]
+)
+def test_a_long_mistake_is_found_in_one_pass(text: str) -> None:
+    with pytest.raises(errors.BadQuery):
+        selectors.parse(text)

@@ -64,15 +64,26 @@ def test_a_tokens_file_is_enough() -> None:
 def test_two_tokens_are_called_read_and_write() -> None:
     found = read(API_MODE="crud", CRUD_AUTH_TOKEN="w")
     assert [(token.name, token.role) for token in found.tokens] == [("read", "read"), ("write", "write")]
-    assert not found.shared_token
+    assert found.warnings == ()
 
 
 @pytest.mark.parametrize("write", ["", "r"])
 def test_a_shared_token_is_noticed_and_refused_in_production(write: str) -> None:
-    assert read(API_MODE="crud", CRUD_AUTH_TOKEN=write).shared_token
+    (warning,) = read(API_MODE="crud", CRUD_AUTH_TOKEN=write).warnings
+    assert "CRUD_AUTH_TOKEN is not set or equals AUTH_TOKEN" in warning
     with pytest.raises(errors.StartupError, match="CRUD_AUTH_TOKEN must be set and differ"):
         read(API_MODE="crud", CRUD_AUTH_TOKEN=write, PRODUCTION="true")
-    assert not read(CRUD_AUTH_TOKEN=write, PRODUCTION="true").shared_token
+    assert read(CRUD_AUTH_TOKEN=write, PRODUCTION="true").warnings == ()
+
+
+def test_a_missing_write_token_is_warned_about_even_when_a_file_may_hold_some() -> None:
+    (warning,) = Settings.from_env({"API_MODE": "crud", "TOKENS_FILE": "tokens"}).warnings
+    assert "CRUD_AUTH_TOKEN is not set" in warning
+
+
+@pytest.mark.parametrize("slashes", ["///", "////", "/////"])
+def test_an_absolute_path_may_begin_with_more_slashes_than_it_needs(slashes: str) -> None:
+    assert read(DATABASE_URL=f"sqlite:{slashes}srv/fleet.db").database.path == Path("/srv/fleet.db")
 
 
 def test_a_read_only_server_knows_no_write_token() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
@@ -13,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from flux_resourceset import errors
+from flux_resourceset import __version__, errors
 from flux_resourceset.http import auth, bulk, crud, flux, metrics, poll, problems
 from flux_resourceset.kinds import CLUSTERS, Kinds
 from flux_resourceset.ledger import Ledger
@@ -47,13 +48,13 @@ class Resource:
 
 def routes(kinds: Kinds, ledger: Ledger, measures: metrics.Metrics, document: Callable[[], bytes], writable: bool) -> list[Route]:
     """Every path that is served; openapi.py describes the same."""
-    service = _Service(ledger, measures, document)
+    own = _OwnRoutes(ledger, measures, document)
     polled = flux.FluxRoutes(ledger)
     table: dict[str, Mapping[str, Handler]] = {
-        "/health": {"GET": service.health},
-        "/ready": {"GET": service.ready},
-        "/openapi.yaml": {"GET": service.openapi},
-        "/metrics": {"GET": service.metrics},
+        "/health": {"GET": own.health},
+        "/ready": {"GET": own.ready},
+        "/openapi.yaml": {"GET": own.openapi},
+        "/metrics": {"GET": own.metrics},
         "/api/v2/flux/clusters": {"GET": polled.clusters},
     }
     for kind in kinds.referenced:
@@ -100,8 +101,8 @@ def _crud_routes(kinds: Kinds, operators: crud.CrudRoutes) -> dict[str, Mapping[
     return table
 
 
-class _Service:
-    """The paths that speak of the service itself."""
+class _OwnRoutes:
+    """The paths that speak of the server itself."""
 
     def __init__(self, ledger: Ledger, measures: metrics.Metrics, document: Callable[[], bytes]) -> None:
         self._ledger = ledger
@@ -109,7 +110,7 @@ class _Service:
         self._document = document
 
     async def health(self, request: Request) -> Response:
-        return crud.json_response({"status": "ok"})
+        return crud.json_response({"status": "ok"}, headers={"X-Server-Version": __version__})
 
     async def ready(self, request: Request) -> Response:
         self._ledger.refresh()
@@ -155,10 +156,10 @@ class Gate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                more = [(b"x-warning", text[:500].encode()) for text in scope["state"].get("warnings", ())[:10]]
                 if shows_id:
-                    message["headers"] = [
-                        *message["headers"], (b"x-request-id", scope["state"]["request_id"].encode())
-                    ]  # fmt: skip
+                    more.append((b"x-request-id", scope["state"]["request_id"].encode()))
+                message["headers"] = [*message["headers"], *more]
             await send(message)
 
         route = "none"
@@ -170,12 +171,19 @@ class Gate:
             await problems.response(refusal, scope["state"]["request_id"])(scope, receive, send)
         except ClientDisconnect:
             status = CLIENT_LEFT
+        except asyncio.CancelledError:  # the server stops, and the time to finish is over
+            ending = errors.Unavailable("the server stops; send the request again")
+            status = ending.status
+            await problems.response(ending, scope["state"]["request_id"])(scope, receive, send)
         except Exception:
             log.exception("a request failed", extra={"request_id": scope["state"]["request_id"]})
             failure = errors.Internal("this is a defect of the server; its log has the details under the request id")
             await problems.response(failure, scope["state"]["request_id"])(scope, receive, send)
         finally:
-            self._metrics.count(route, scope["method"], status, time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            self._metrics.count(route, scope["method"], status, seconds)
+            told = {"method": scope["method"], "route": route, "status": status, "seconds": round(seconds, 6)}
+            log.debug("answered", extra={**told, "request_id": scope["state"]["request_id"]})
 
     def _admitted(self, scope: Scope, request: Request) -> tuple[str, ASGIApp]:
         """The route for a request, once its token has shown that it may ask."""

@@ -39,9 +39,9 @@ class BulkRoutes:
         origin = crud.origin(request)
 
         def render(result: None, entry: Entry | None) -> bytes:
-            revision = entry.revision if entry and not dry_run else None
-            results = batch.results(entry)
-            return msgspec.json.encode({"revision": revision, "dry_run": dry_run, "results": results})
+            revision = entry.revision if entry else self._ledger.fleet.revision
+            answer = {"revision": revision, "dry_run": dry_run, "warnings": batch.warnings, "results": batch.results(entry)}
+            return msgspec.json.encode(answer)
 
         key = _idempotency_key(request)
         try:

@@ -133,6 +133,7 @@ class CrudRoutes:
         def checked(draft: Draft) -> tuple[T, Stored | None]:
             if creates or draft.get(kind.name, id) is not None:  # else the work says 404, which goes first
                 draft.expect(kind.name, id, expected)
+            request.state.warnings = draft.warnings
             return work(draft), draft.base.get(kind.name, id)
 
         (result, before), entry = await self._ledger.write(checked, origin(request))
@@ -154,7 +155,7 @@ class CrudRoutes:
             found = [
                 body
                 for body in (stored[id].body for id in sorted(stored))
-                if all(body.get(name) == value for name, value in wanted.items()) and selector(body.get("labels", {}))
+                if all(body.get(name) == value for name, value in wanted.items()) and selector(body.get("labels") or {})
             ]
             end = None if limit is None else offset + limit
             return json_response(found[offset:end], headers={"X-Total-Count": str(len(found))})
@@ -181,7 +182,7 @@ class CrudRoutes:
             value = msgspec.json.decode(text)
         except msgspec.DecodeError:
             value = text
-        if not isinstance(value, bool | int | float):
+        if not kind.is_of_type(name, value):
             raise errors.BadFilter(f"{name} is {text!r}; it must be of type {types}")
         return value
 

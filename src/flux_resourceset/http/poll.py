@@ -8,6 +8,7 @@ hands the connection over for good, and the ordinary route gives the identical a
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 import uuid
 from email.utils import formatdate
@@ -22,6 +23,8 @@ from flux_resourceset.http import auth, problems
 from flux_resourceset.http.metrics import Metrics
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.tokens import Tokens
+
+log = logging.getLogger(__name__)
 
 PREFIX = "/api/v2/flux/clusters/"
 _START = b"GET " + PREFIX.encode()
@@ -282,7 +285,9 @@ class PollProtocol(asyncio.Protocol):
 def protocol_class(fast: Fast) -> Any:
     """What uvicorn calls for every connection."""
 
-    def connect(config: Config, server_state: ServerState, app_state: dict[str, Any], **kwargs: Any) -> PollProtocol:
+    def connect(config: Config, server_state: ServerState, app_state: dict[str, Any], **kwargs: Any) -> asyncio.Protocol:
+        if log.isEnabledFor(logging.DEBUG):  # the ordinary route logs every request
+            return OrdinaryProtocol(config, server_state, app_state)
         return PollProtocol(fast, lambda: OrdinaryProtocol(config, server_state, app_state))
 
     return connect

@@ -113,6 +113,10 @@ _HEADERS: dict[str, Schema] = {
         "description": "How many patch keys went with the reference; absent when none did.",
         "schema": {"type": "integer", "minimum": 1, "example": 2},
     },
+    "X-Warning": {
+        "description": "What can hardly be meant, though it is allowed; once for each, absent when there is none.",
+        "schema": {"type": "string", "example": "oci_tag 2.0.0 and component_version 1.0.0 disagree; oci_tag counts"},
+    },
     "X-Request-Id": {
         "description": "Id of the request in the log; that of the request if it was usable.",
         "schema": {"type": "string", "example": "4f1d2c"},

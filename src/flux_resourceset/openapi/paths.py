@@ -195,7 +195,7 @@ def _collection(kind: Kind, samples: Samples) -> Item:
         ),
         "post": _operation(
             f"{kind.name}.create", kind.name, f"Create a {kind.singular}",
-            {201: _answer("Created.", ref(kind.singular), stored, ("ETag", "Location"))},
+            {201: _answer("Created.", ref(kind.singular), stored, ("ETag", "Location", "X-Warning"))},
             (*_WRITE, errors.Conflict, errors.PreconditionFailed), _statement(),
             _body(ref(f"{kind.singular}-new"), new),
         ),
@@ -216,7 +216,7 @@ def _statement(*more: str) -> list[Schema]:
 def _instance(kind: Kind, samples: Samples) -> Item:
     stored = samples.of(kind)
     document = ref(kind.singular)
-    done = _answer("The document as it is now.", document, stored, ("ETag",))
+    done = _answer("The document as it is now.", document, stored, ("ETag", "X-Warning"))
     not_modified = {"description": "You have it.", "headers": _headers("ETag")}
     is_cluster = kind.name == CLUSTERS
     put_refusals: Refusals = (errors.NotFound, errors.PreconditionFailed) + ((errors.Conflict,) if is_cluster else ())
@@ -230,7 +230,7 @@ def _instance(kind: Kind, samples: Samples) -> Item:
         ),
         "put": _operation(
             f"{kind.name}.replace", kind.name, f"Replace a {kind.singular}",
-            {200: done, 201: _answer("Created, as If-None-Match asked for.", document, stored, ("ETag", "Location"))},
+            {200: done, 201: _answer("Created, as If-None-Match asked for.", document, stored, ("ETag", "Location", "X-Warning"))},
             (*_WRITE, *put_refusals), _statement("IfMatch", "IfNoneMatch"),
             _body(ref(f"{kind.singular}-replacement"), samples.of(kind, "-replacement")),
             "References and patches that are not empty must be sent, or sent empty." if is_cluster else "",
@@ -243,7 +243,7 @@ def _instance(kind: Kind, samples: Samples) -> Item:
         ),
         "delete": _operation(
             f"{kind.name}.delete", kind.name, "Decommission a cluster" if is_cluster else f"Delete a {kind.singular}",
-            {200: _answer("The document as it was.", document, stored)},
+            {200: _answer("The document as it was.", document, stored, ("X-Warning",))},
             (*_WRITE, *used, errors.NotFound, errors.PreconditionFailed), [force, *_statement("IfMatch")],
             description="From now on Flux gets empty lists for its DNS name." if is_cluster else "",
         ),
@@ -256,8 +256,10 @@ def _instance(kind: Kind, samples: Samples) -> Item:
 
 
 def _part(kinds: Kinds, name: str, what: str, part: Schema, get: Schema, put: Schema, patch: Schema, samples: Samples) -> Item:
-    cluster = _answer("The cluster as it is now.", ref(kinds.clusters.singular), samples.of(kinds.clusters), ("ETag",))
-    removed = {**cluster, "headers": _headers("ETag", "X-Patches-Removed")}
+    cluster = _answer(
+        "The cluster as it is now.", ref(kinds.clusters.singular), samples.of(kinds.clusters), ("ETag", "X-Warning")
+    )
+    removed = {**cluster, "headers": _headers("ETag", "X-Patches-Removed", "X-Warning")}
     refusals = (*_WRITE, errors.NotFound, errors.PreconditionFailed)
     prefix = f"{CLUSTERS}.{name}"
     return {
@@ -335,7 +337,7 @@ def _bulk(kinds: Kinds, samples: Samples) -> dict[str, Item]:
         )},
         "/batch": {"post": _operation(
             "batch.create", BULK, "Carry out many operations as one transaction, or none of them",
-            {200: _answer("All of it.", ref("BatchAnswer"), {"revision": 12, "dry_run": False, "results": [result]})},
+            {200: _answer("All of it.", ref("BatchAnswer"), {"revision": 12, "dry_run": False, "warnings": [], "results": [result]})},
             (*_WRITE, errors.NotFound, errors.Conflict), [dry_run, *_statement("IdempotencyKey")],
             _body(ref("Batch"), operations),
         )},
@@ -384,6 +386,7 @@ def _log(kinds: Kinds, samples: Samples) -> dict[str, Item]:
 
 def _service() -> dict[str, Item]:
     well = _answer("Yes.", ref("Health"), {"status": "ok"})
+    alive = _answer("Yes.", ref("Health"), {"status": "ok"}, ("X-Server-Version",))
     yaml = {"description": "This document.", "headers": _headers(), "content": {"application/yaml": {"schema": {}}}}
     text = {"description": "In the exposition format of Prometheus.", "headers": _headers()}
     text["content"] = {"text/plain": {"schema": {"type": "string"}}}
@@ -394,7 +397,7 @@ def _service() -> dict[str, Item]:
     )  # fmt: skip
     public: list[Schema] = []
     return {
-        "/health": {"get": _operation("health.get", SERVICE, "Whether it runs", {200: well}) | {"security": public}},
+        "/health": {"get": _operation("health.get", SERVICE, "Whether it runs", {200: alive}) | {"security": public}},
         "/ready": {"get": ready | {"security": public}},
         "/openapi.yaml": {"get": document | {"security": public}},
         "/metrics": {"get": _operation(

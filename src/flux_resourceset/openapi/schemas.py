@@ -291,8 +291,9 @@ def _batch(kinds: Kinds) -> dict[str, Schema]:
         "after": _DOCUMENT,
     }
     answer = {
-        "revision": {**_REVISION, "nullable": True, "description": "The new revision; null when nothing was written."},
+        "revision": {**_REVISION, "description": "The new revision, or the one that stays when nothing changed."},
         "dry_run": {"type": "boolean", "description": "Whether nothing was to be written."},
+        "warnings": _array({"type": "string"}, "What can hardly be meant, though it is allowed."),
         "results": _array(ref("BatchResult"), "What became of each document that was touched."),
     }
     operations = {"type": "array", "maxItems": 10_000, "items": ref("Operation"), "description": "Carried out in order."}

@@ -29,7 +29,7 @@ def _speaking(path: Path) -> Iterator[None]:
 
 
 def _unusable(path: Path, exc: Exception) -> errors.Unavailable:
-    return errors.Unavailable(f"the database {path} cannot be used: {exc}")
+    return errors.Unavailable(f"the database {path} cannot be used: {exc}; check its permissions, or restore a backup")
 
 
 class SqliteStore:
@@ -40,6 +40,7 @@ class SqliteStore:
         self.read_only = read_only
         self._frozen: object = None
         self._identity: object = None
+        self._size = 0
         with _speaking(path):
             if read_only:
                 self._reader = self._open_reader()
@@ -50,7 +51,7 @@ class SqliteStore:
             self._watch = self._reader.cursor()
 
     def _open_reader(self) -> sqlite3.Connection:
-        if not os.path.exists(self.path):
+        if not sqlite_files.exists(self.path):
             raise errors.Unavailable(f"there is no database at {self.path}; {sqlite_files.REMEDY}")
         connection = sqlite_files.connect(self.path, "ro")
         try:
@@ -73,7 +74,8 @@ class SqliteStore:
         except OSError:
             return None
         if self._frozen is None:
-            return found.st_dev, found.st_ino
+            grown, self._size = found.st_size >= self._size, found.st_size  # in WAL mode it never shrinks, unless it is cut
+            return found.st_dev, found.st_ino if grown else -1
         # read as it is, it must not have changed in any way, and no writer may have begun a -wal beside it
         return found.st_ino, found.st_mtime_ns, found.st_size, os.path.exists(f"{self.path}-wal")
 

@@ -41,7 +41,7 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def open_writer(path: Path, create: bool) -> sqlite3.Connection:
-    if not os.path.exists(path):  # unlike Path.exists, it takes a directory that may not be looked into
+    if not exists(path):
         if not create:
             raise errors.Unavailable(f"there is no database at {path}; use mode=rwc in DATABASE_URL to create it")
         try:
@@ -49,6 +49,9 @@ def open_writer(path: Path, create: bool) -> sqlite3.Connection:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # the -wal and -shm files take the same mode
         except OSError as exc:
             raise errors.Unavailable(f"the database {path} cannot be created: {exc.strerror}") from exc
+    elif os.path.getsize(path) == 0 and (not create or _size(Path(f"{path}-wal"))):
+        # an empty file is a new one to us only when we may create one, and when no log says that there was more
+        raise errors.Unavailable(f"the database {path} is damaged (it is empty); restore it from a backup")
     connection = connect(path, "rw")
     _retry(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
     connection.execute("PRAGMA synchronous = FULL")
@@ -59,7 +62,25 @@ def open_writer(path: Path, create: bool) -> sqlite3.Connection:
     return connection
 
 
+def exists(path: Path) -> bool:
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as exc:
+        raise errors.Unavailable(
+            f"the database {path} cannot be reached: {exc.strerror}; mend its name or its permissions"
+        ) from exc
+    return True
+
+
+def _size(path: Path) -> int:
+    return os.path.getsize(path) if os.path.exists(path) else 0
+
+
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    if _version(connection) == SCHEMA_VERSION:
+        return  # without waiting for the lock of another writer
     begin_immediate(connection)
     try:
         version = _version(connection)
