@@ -47,7 +47,7 @@ bench: .venv/dev ## measure, against named anchors (uses nginx and wrk where the
 	$(BIN)/python bench/cli.py
 	$(BIN)/python bench/batch.py
 
-lock: ## renew the pinned requirement files
+lock: .venv/runtime ## renew the pinned requirement files
 	$(BIN)/pip install --quiet uv
 	for name in runtime dev; do $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.txt; done

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import httpx
 
 READ, WRITE = "read-token", "write-token"
+PROGRAM = (sys.executable, "-m", "flux_resourceset.server")
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """One that nobody listens on, below those that the system hands out to clients, so that none takes it meanwhile."""
+    while True:
+        port = random.SystemRandom().randrange(15_000, 32_000)  # Hypothesis seeds the other one
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def environment(directory: Path, **overrides: str) -> dict[str, str]:
@@ -39,14 +43,12 @@ def environment(directory: Path, **overrides: str) -> dict[str, str]:
 
 
 class Server:
-    def __init__(self, directory: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, directory: Path, env: Mapping[str, str], program: Sequence[str] = PROGRAM) -> None:
         self.url = "http://" + env["LISTEN_ADDR"]
         self.address = ("127.0.0.1", int(env["LISTEN_ADDR"].rpartition(":")[2]))
         self.log = directory / f"server-{self.address[1]}.log"
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "flux_resourceset.server"], cwd=directory, env=dict(env), stderr=log, stdout=log
-            )
+            self.process = subprocess.Popen(program, cwd=directory, env=dict(env), stderr=log, stdout=log)
 
     def wait(self, path: str = "/health", seconds: float = 20.0) -> None:
         deadline = time.monotonic() + seconds

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +19,7 @@ import live
 from . import flux_operator, foreign
 from .home import DEMO, VIEWS
 from .kube import NAMESPACE, Kube, KubectlFailed, Object
+from .tools import build
 
 DEPLOY = live.ROOT / "deploy"
 CHART = DEPLOY / "chart" / "flux-resourceset"
@@ -141,10 +142,15 @@ def test_every_file_is_built_or_sampled_or_excluded_for_a_reason() -> None:
 
 
 def helm_template(*options: str) -> list[Object]:
-    helm = shutil.which("helm")
-    if helm is None:
-        pytest.skip("helm is not on the PATH")
-    command = [helm, "template", "flux-resourceset", str(CHART), "--namespace", NAMESPACE, *options]
+    command = [
+        str(build.home(os.environ) / "bin" / "helm"),
+        "template",
+        "flux-resourceset",
+        str(CHART),
+        "--namespace",
+        NAMESPACE,
+        *options,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     return objects(done.stdout)
@@ -174,9 +180,12 @@ def test_the_api_server_takes_what_the_chart_renders(values: dict[str, Any], che
     dry_run(checked, helm_template("--values", str(tmp_path / "values.json")))
 
 
-def test_the_chart_refuses_values_of_the_wrong_type() -> None:
-    with pytest.raises(AssertionError, match="replicas"):
-        helm_template("--set", "read.replicas=two")
+@pytest.mark.parametrize(
+    ("values", "named"), [("read.replicas=two", "replicas"), ("env.API_MODE=crud", "API_MODE"), ("env.SIZE=1", "env")]
+)
+def test_the_chart_refuses_values_of_the_wrong_type_and_settings_that_it_makes_itself(values: str, named: str) -> None:
+    with pytest.raises(AssertionError, match=named):
+        helm_template("--set", values)
 
 
 def test_the_chart_is_the_production_overlay() -> None:
@@ -188,7 +197,7 @@ def test_the_chart_is_the_production_overlay() -> None:
         pod = json.loads(json.dumps(spec["template"]["spec"]))
         (container,) = pod["containers"]
         env = {each["name"]: each for each in container["env"]}
-        container["env"] = {name: each for name, each in env.items() if name not in ("RUST_LOG", "LOG_LEVEL", "ENVIRONMENTS")}
+        container["env"] = {name: each for name, each in env.items() if name not in ("RUST_LOG", "ENVIRONMENTS")}
         container.pop("imagePullPolicy", None)
         for mount in container["volumeMounts"]:
             mount.setdefault("readOnly", False)

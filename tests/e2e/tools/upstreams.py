@@ -9,6 +9,7 @@ TOOLS = Path(__file__).parent
 
 KUBERNETES = "v1.36.3"
 _OPERATOR = "github.com/controlplaneio-fluxcd/flux-operator"
+_HELM = "helm.sh/helm/v4"
 _REGISTRY = "github.com/google/go-containerregistry"
 _KEYCHAIN = f"{_REGISTRY}/pkg/authn/kubernetes"
 
@@ -73,6 +74,7 @@ UPSTREAMS = (
     _flux("helm-controller", "v1.6.2"),
     _flux("kustomize-controller", "v1.9.4"),
     _flux("notification-controller", "v1.9.3"),
+    Upstream("helm", _HELM, "v4.2.2", (f"{_HELM}/cmd/helm@v4.2.2",)),
     Upstream("registry", _REGISTRY, "v0.22.1", (f"{_REGISTRY}/cmd/registry@v0.22.1",)),
 )
 
@@ -109,5 +111,6 @@ BINARIES = (
     Binary("helm-controller", "helm-controller", "github.com/fluxcd/helm-controller"),
     Binary("kustomize-controller", "kustomize-controller", "github.com/fluxcd/kustomize-controller"),
     Binary("notification-controller", "notification-controller", "github.com/fluxcd/notification-controller"),
+    Binary("helm", "helm", f"{_HELM}/cmd/helm"),
     Binary("registry", "registry", f"{_REGISTRY}/cmd/registry"),
 )

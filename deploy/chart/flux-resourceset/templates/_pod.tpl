@@ -69,7 +69,7 @@ spec:
               name: {{ $values.tokens.writeSecret | quote }}
               key: token
         {{- end }}
-        - name: LOG_LEVEL
+        - name: RUST_LOG
           value: {{ $values.logLevel }}
         {{- range $name, $value := $values.env }}
         - name: {{ $name }}
