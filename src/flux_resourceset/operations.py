@@ -14,7 +14,7 @@ from flux_resourceset.drafts import Draft
 from flux_resourceset.errors import Violation
 from flux_resourceset.kinds import CLUSTERS, Kind, Kinds
 
-MAX_DOCUMENTS = 10_000
+MAX_DOCUMENTS = 10_000  # a large fleet at once; more would hold up other writers for long
 
 _ON_DOCUMENTS = ("create", "replace", "patch", "delete")
 _ON_CLUSTERS = ("assign", "unassign", "patch-values")

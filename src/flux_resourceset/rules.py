@@ -15,7 +15,7 @@ from flux_resourceset.errors import Violation
 from flux_resourceset.kinds import CLUSTERS, Kind
 from flux_resourceset.overlay import Key, Overlay
 
-_SHOWN_USERS = 20
+_SHOWN_USERS = 20  # enough to recognise them, few enough to read
 _WARN_BYTES = fleet.MAX_BODY_BYTES * 8 // 10
 
 _encode = msgspec.json.Encoder().encode
@@ -167,7 +167,7 @@ def _bound(view: Overlay, kind: Kind, cluster: Document, sizes: dict[Key, int]) 
     references = cluster[kind.cluster_field or ""]
     if len(references) > fleet.MAX_INPUTS:
         return fleet.MAX_BODY_BYTES
-    # every field of an input stands in the definition, the cluster document or the cluster block
+    # every field of an input stands in the definition, the cluster document or the cluster block; 400 is for names and digest
     each = 400 + sum(map(len, kind.nest)) + 6 * (len(cluster["cluster_name"]) + len(cluster["cluster_dns"]))
     total = len(_encode(cluster)) + len(references) * each
     for reference in references:

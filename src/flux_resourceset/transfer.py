@@ -19,7 +19,7 @@ from flux_resourceset.kinds import CLUSTERS, Kind, Kinds
 from flux_resourceset.ledger import Ledger
 
 FORMAT = "flux-resourceset/v1"
-_SHOWN = 50
+_SHOWN = 50  # of the problems of an import: a line that can still be read
 
 
 def is_empty(state: fleet.Fleet) -> bool:

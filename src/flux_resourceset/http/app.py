@@ -15,7 +15,7 @@ from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flux_resourceset import __version__, errors
-from flux_resourceset.http import auth, bulk, crud, flux, metrics, poll, problems
+from flux_resourceset.http import auth, bulk, crud, flux, messages, metrics, poll, problems
 from flux_resourceset.kinds import CLUSTERS, Kinds
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.tokens import Tokens
@@ -110,17 +110,17 @@ class _OwnRoutes:
         self._document = document
 
     async def health(self, request: Request) -> Response:
-        return crud.json_response({"status": "ok"}, headers={"X-Server-Version": __version__})
+        return messages.json_response({"status": "ok"}, headers={"X-Server-Version": __version__})
 
     async def ready(self, request: Request) -> Response:
         self._ledger.refresh()
-        return crud.json_response({"status": "ok"})
+        return messages.json_response({"status": "ok"})
 
     async def openapi(self, request: Request) -> Response:
         return Response(self._document(), media_type="application/yaml")
 
     async def metrics(self, request: Request) -> Response:
-        crud.query(request)
+        messages.query(request)
         try:
             self._ledger.refresh()
         except errors.Unavailable:

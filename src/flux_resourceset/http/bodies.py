@@ -11,9 +11,9 @@ from starlette.requests import Request
 
 from flux_resourceset import errors
 
-MAX_BYTES = 1024 * 1024
+MAX_BYTES = 1024 * 1024  # no document is that large, for Flux takes no answer of that size
 MAX_BULK_BYTES = 64 * 1024 * 1024  # ten thousand documents, or a whole fleet
-MAX_DEPTH = 64
+MAX_DEPTH = 64  # documents have five levels; deeper ones are made to break parsers
 
 JSON = ("application/json",)
 MERGE_PATCH = ("application/merge-patch+json", "application/json")

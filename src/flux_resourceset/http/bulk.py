@@ -12,10 +12,10 @@ from starlette.responses import Response
 
 from flux_resourceset import __version__, errors, operations, transfer
 from flux_resourceset.changes import Entry
-from flux_resourceset.http import bodies, crud
+from flux_resourceset.http import bodies, messages
 from flux_resourceset.ledger import Ledger, Once
 
-_KEY = re.compile(r"[\x21-\x7e]{1,200}")
+_KEY = re.compile(r"[\x21-\x7e]{1,200}")  # a UUID has 36 characters
 
 
 class BulkRoutes:
@@ -25,18 +25,18 @@ class BulkRoutes:
         self._kinds_tag = '"' + hashlib.sha256(self._kinds).hexdigest()[:16] + '"'
 
     async def kinds(self, request: Request) -> Response:
-        crud.query(request)
+        messages.query(request)
         headers = {"ETag": self._kinds_tag, "X-Server-Version": __version__}
-        if crud.is_known(request, self._kinds_tag):
+        if messages.is_known(request, self._kinds_tag):
             return Response(None, 304, headers)
         return Response(self._kinds, headers=headers, media_type="application/json")
 
     async def batch(self, request: Request) -> Response:
-        dry_run = crud.flag(crud.query(request, frozenset({"dry_run"})), "dry_run")
+        dry_run = messages.flag(messages.query(request, frozenset({"dry_run"})), "dry_run")
         body = await bodies.read(request, limit=bodies.MAX_BULK_BYTES)
         wanted = operations.parsed(self._ledger.kinds, body)
         batch = operations.Batch(wanted)
-        origin = crud.origin(request)
+        origin = messages.origin(request)
 
         def render(result: None, entry: Entry | None) -> bytes:
             revision = entry.revision if entry else self._ledger.fleet.revision
@@ -55,18 +55,18 @@ class BulkRoutes:
         return _json(await asyncio.to_thread(render, result, entry))
 
     async def export(self, request: Request) -> Response:
-        history = crud.flag(crud.query(request, frozenset({"history"})), "history")
+        history = messages.flag(messages.query(request, frozenset({"history"})), "history")
         return _json(await asyncio.to_thread(transfer.exporting(self._ledger, history)))
 
     async def load(self, request: Request) -> Response:
         """Documents and tombstones of an export, as one transaction; its history stays out."""
-        merge = crud.flag(crud.query(request, frozenset({"merge"})), "merge")
+        merge = messages.flag(messages.query(request, frozenset({"merge"})), "merge")
         body = await bodies.read(request, limit=bodies.MAX_BULK_BYTES)
         export = await asyncio.to_thread(transfer.parsed, self._ledger.kinds, body, "the body")
         work = transfer.importing(export, merge=merge)
-        _, entry = await self._ledger.write(work, crud.origin(request))
+        _, entry = await self._ledger.write(work, messages.origin(request))
         revision = entry.revision if entry else self._ledger.fleet.revision
-        return crud.json_response({"revision": revision, "documents": export.count})
+        return messages.json_response({"revision": revision, "documents": export.count})
 
 
 def _json(body: bytes) -> Response:
