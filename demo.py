@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import secrets
+import shlex
 import signal
 import socket
 import subprocess
@@ -22,6 +23,7 @@ STOP_SECONDS = 15.0  # the server itself gives requests in flight eight
 
 CLUSTER = "demo-cluster-01"
 DNS = f"{CLUSTER}.k8s.example.com"
+SERVER = [sys.executable, "-m", "flux_resourceset.server"]
 
 
 class Trouble(Exception):
@@ -52,17 +54,19 @@ def _demo(listen: str, directory: Path, running: list[subprocess.Popen[bytes]]) 
     directory.chmod(0o700)
     tokens = _tokens(directory / "tokens")
     _check_free(listen)
-    server = _start("flux_resourceset.server", _environment(listen, directory))
+    server = _start(_settings(listen, directory))
     running.append(server)
     url = f"http://{listen}"
     if not _ready(server, url):
         return server.returncode or 1  # it has said why
     access = {"FLUX_API_URL": url, "FLUX_API_TOKEN": tokens["read"]}
     _fill(directory / "cluster", access)
-    print(_welcome(url, directory, tokens), flush=True)
-    _follow(directory / "cluster", access, running)
-    code = server.wait()
-    raise Trouble(f"the server stopped with exit code {code}; its last lines above say why")
+    print(_welcome(url, directory, tokens, server.pid), flush=True)
+    cluster = _follow(directory / "cluster", access, running)
+    server.wait()
+    print(_alone(listen, directory), flush=True)
+    cluster.wait()
+    raise Trouble("server and simulated cluster have stopped; their last lines above say why")
 
 
 def _tokens(path: Path) -> dict[str, str]:
@@ -97,9 +101,8 @@ def _kept() -> dict[str, str]:
     return {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG", "LOG_LEVEL") if name in os.environ}
 
 
-def _environment(listen: str, directory: Path) -> dict[str, str]:
+def _settings(listen: str, directory: Path) -> dict[str, str]:
     return {
-        **_kept(),
         "API_MODE": "crud",
         "DATABASE_URL": f"sqlite://{urllib.parse.quote(str(directory / 'fleet.db'))}?mode=rwc",
         "SEED_FILE": str(ROOT / "data" / "seed.json"),
@@ -108,10 +111,9 @@ def _environment(listen: str, directory: Path) -> dict[str, str]:
     }
 
 
-def _start(module: str, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start(settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
     # a process group of its own: Ctrl-C reaches this program alone, which then stops the others in order
-    command = [sys.executable, "-m", module]
-    return subprocess.Popen(command, cwd=ROOT, env=dict(environment), process_group=0)  # noqa: S603  # our own module
+    return subprocess.Popen(SERVER, cwd=ROOT, env={**_kept(), **settings}, process_group=0)  # noqa: S603  # our own module
 
 
 def _ready(server: subprocess.Popen[bytes], url: str) -> bool:
@@ -143,7 +145,7 @@ def _fill(directory: Path, access: Mapping[str, str]) -> None:
     _show(done.stdout.splitlines() + (done.stderr.splitlines() if done.returncode else []))
 
 
-def _follow(directory: Path, access: Mapping[str, str], running: list[subprocess.Popen[bytes]]) -> None:
+def _follow(directory: Path, access: Mapping[str, str], running: list[subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
     """Poll on, and show what changes as it changes."""
     command = _simulate(directory, "--interval", "1s")
     cluster = subprocess.Popen(  # noqa: S603  # ours
@@ -153,6 +155,7 @@ def _follow(directory: Path, access: Mapping[str, str], running: list[subprocess
     assert cluster.stdout
     lines = (line.decode(errors="replace").rstrip("\n") for line in cluster.stdout)
     threading.Thread(target=_show, args=(lines,), daemon=True).start()
+    return cluster
 
 
 def _show(lines: Iterable[str]) -> None:
@@ -160,7 +163,7 @@ def _show(lines: Iterable[str]) -> None:
         print(f"{CLUSTER} | {line}", flush=True)
 
 
-def _welcome(url: str, directory: Path, tokens: Mapping[str, str]) -> str:
+def _welcome(url: str, directory: Path, tokens: Mapping[str, str], server: int) -> str:
     reading = 'curl -s -H "Authorization: Bearer $FLUX_API_TOKEN"'
     writing = 'curl -s -H "Authorization: Bearer $FLUX_API_WRITE_TOKEN" -H "Content-Type: application/json"'
     return f"""
@@ -184,8 +187,23 @@ The same without the command line: what Flux gets when it polls, the patch, and 
   {writing} -X PATCH -d '{{"replicaCount": "4"}}' $FLUX_API_URL/clusters/{CLUSTER}/patches/podinfo
   {reading} $FLUX_API_URL/changes
 
+Stop the server alone, and see that the cluster keeps what it has:
+
+  kill {server}
+
 Data and tokens lie in {directory} and stay there; remove it to begin anew.
 Ctrl-C stops everything.
+"""
+
+
+def _alone(listen: str, directory: Path) -> str:
+    settings = [f"{name}={value}" for name, value in _settings(listen, directory).items()]
+    return f"""
+The server has stopped; {CLUSTER} goes on with what it has. To start the server again, in another terminal:
+
+  {shlex.join(["env", *settings, *SERVER])}
+
+Ctrl-C stops the rest.
 """
 
 

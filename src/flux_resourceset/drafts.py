@@ -68,9 +68,7 @@ class Draft:
     def create(self, kind: Kind, document: Any) -> str:
         id = document.get("id") if isinstance(document, dict) else None
         if isinstance(id, str) and self.get(kind.name, id) is not None:
-            raise errors.AlreadyExists(
-                f"{rules.subject(kind.name, id)} exists; change it with PUT or PATCH", extra={"kind": kind.name, "id": id}
-            )
+            raise errors.AlreadyExists(f"{rules.subject(kind.name, id)} exists already", extra={"kind": kind.name, "id": id})
         return self._put(kind, id if isinstance(id, str) else "", document)
 
     def replace(self, kind: Kind, id: str, document: Any) -> None:
@@ -80,7 +78,7 @@ class Draft:
             document = {**self._left(kind, id), "id": id, **document}
             if kind.name == CLUSTERS:
                 found = [
-                    Violation(pointer([name]), f"is not empty; send {_empty(before[name])} to empty it, or use PATCH")
+                    Violation(pointer([name]), f"is not empty; send {_empty(before[name])} to empty it: PUT must name it")
                     for name in (*self.kinds.by_field, "patches")
                     if name not in document and before.get(name)
                 ]

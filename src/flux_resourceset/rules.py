@@ -129,7 +129,7 @@ def still_used(view: Overlay, kind: Kind, id: str, force: bool) -> Iterator[erro
     if not users:
         return
     if not force:
-        yield _in_use(kind, id, "cluster(s) use it; unassign it there first, or use force", sorted(users))
+        yield _in_use(kind, id, "cluster(s) use it; unassign it there first, or delete it by force", sorted(users))
         return
     yield Warned(f"{subject(kind.name, id)} was deleted by force under {len(users)} cluster(s)", forced=True)
 

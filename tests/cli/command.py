@@ -67,6 +67,14 @@ class Cli:
         assert done.lines, done
         return done.lines
 
+    def shell(self, script: str) -> Done:
+        """A script that finds the command by its name."""
+        environment = {**self.environment, "PATH": f"{Path(PROGRAM[0]).parent}{os.pathsep}{self.environment['PATH']}"}
+        done = subprocess.run(
+            ["sh", "-ec", script], env=environment, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
     def start(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [*PROGRAM, *words], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

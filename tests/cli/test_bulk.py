@@ -131,6 +131,7 @@ def test_values_are_text_unless_json_is_asked_for(
         "--set-json=a={}",
         "--set-json=a=nope",
         "--set-json=a=NaN",
+        "--set-json=a=1e999",
         "--set-json=a=null",
         "--set=a",
         "--set-file=a=/no/such/file",
@@ -139,8 +140,9 @@ def test_values_are_text_unless_json_is_asked_for(
     assert cli.refused(2, *words)
     assert cli.refused(2, *words, "--set", "a=1", "--unset", "a")
     assert "looks like a secret" in cli.refused(3, *words, "--set", "db.password=x")[0]
-    taken = cli.ok("component", "unassign", "podinfo", "--cluster", "bulk-2")
+    taken = cli.ok("component", "unassign", "podinfo", "--cluster", "bulk-2", "-o", "yaml")
     assert "3 patch value(s)" in taken.err
+    assert "1 updated (revision " in taken.err
     cli.ok("component", "assign", "podinfo", "--cluster", "bulk-2", "--oci-tag", "v5", "--no-enabled")
     cli.ok("component", "assign", "podinfo", "--cluster", "bulk-2")
     assert references(api)[2] == [{"id": "podinfo", "enabled": False, "oci_tag": "v5"}]

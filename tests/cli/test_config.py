@@ -68,3 +68,36 @@ def test_wrong_configurations_are_usage_errors(offline: Cli) -> None:
         path(offline).write_text(text)
         path(offline).chmod(0o600)
         assert offline.refused(2, "cluster", "list")
+
+
+def test_a_wrong_field_of_the_file_is_named_with_the_file(offline: Cli) -> None:
+    path(offline).parent.mkdir(parents=True)
+    for text, field in (
+        ("current-context: [5]", "current-context"),
+        ("current-context: {a: b}", "current-context"),
+        ("contexts: {5: {url: x}}", "contexts: the name 5"),
+        ("current-context: 2024-99-99", "is not YAML"),
+    ):
+        path(offline).write_text(text)
+        path(offline).chmod(0o600)
+        for words in (("cluster", "list"), ("config", "get-contexts")):
+            (line,) = offline.refused(2, *words)
+            assert str(path(offline)) in line
+            assert field in line
+
+
+def test_a_wrong_url_is_named_after_the_place_where_it_stands(offline: Cli) -> None:
+    assert offline.refused(2, "config", "set-context", "x", "--url", "bad")[0].startswith("--url: ")
+    path(offline).parent.mkdir(parents=True)
+    path(offline).write_text("current-context: a\ncontexts: {a: {url: bad, token: x}}")
+    path(offline).chmod(0o600)
+    assert offline.refused(2, "cluster", "list")[0].startswith("the url of the context: ")
+
+
+def test_a_file_that_is_a_link_stays_one(offline: Cli, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.yaml"
+    path(offline).parent.mkdir(parents=True)
+    path(offline).symlink_to(kept)
+    offline.ok("config", "set-context", "here", "--url", "http://127.0.0.1:9", "-o", "name")
+    assert path(offline).is_symlink()
+    assert "127.0.0.1:9" in kept.read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,11 @@ from cli.command import Cli
         (("cluster", "list", "--timeout", "soon"), "--timeout is 'soon'"),
         (("cluster", "list", "--reason", "two\nlines"), "--reason must be one line"),
         (("--nothing",), "unknown option --nothing"),
+        (("cluster", "list", "--limit", "0"), "--limit is '0'; it must be a whole number of at least 1"),
+        (("changes", "--limit", "0"), "--limit is '0'"),
+        (("overrides", "--limit", "²"), "--limit is '²'"),
+        (("overrides", "--limit", "٣"), "--limit is '٣'"),
+        (("cluster", "list", "--offset", "-1"), "--offset is '-1'"),
     ],
 )
 def test_a_mistake_on_the_command_line_is_told_in_one_line(cli: Cli, words: tuple[str, ...], line: str) -> None:
@@ -101,12 +107,12 @@ def test_words_that_are_no_text_are_refused(cli: Cli) -> None:
 
 
 class Impostor:
-    """Answers every request with the same bytes."""
+    """Answers with these bytes in turn, and from then on with the last of them."""
 
-    def __init__(self, answer: bytes) -> None:
+    def __init__(self, *answers: bytes) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        self._answer = answer
+        self._answers = list(answers)
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
@@ -118,7 +124,7 @@ class Impostor:
                 return
             with connection:
                 connection.recv(65536)
-                connection.sendall(self._answer)
+                connection.sendall(self._answers.pop(0) if len(self._answers) > 1 else self._answers[0])
 
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
@@ -126,9 +132,19 @@ class Impostor:
         self._thread.join()
 
 
+def reply(status: str, body: str, kind: str = "application/json") -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    return (head + body).encode()
+
+
+PAGE = reply("200 OK", "<html>", "text/html")
+
+
 @pytest.fixture(
     params=[
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>",
+        PAGE,
+        reply("404 Not Found", "<html>", "text/html"),
+        reply("409 Conflict", "[]"),
         b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n",
         b"HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n",
         b"HTTP/1.1 500 Oops\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
@@ -145,6 +161,65 @@ def impostor(request: pytest.FixtureRequest) -> Iterator[Impostor]:
 
 def test_an_answer_that_is_not_the_apis_is_a_fault_of_the_server(cli: Cli, impostor: Impostor) -> None:
     assert len(cli.but(FLUX_API_URL=impostor.url).refused(5, "cluster", "list")) == 1
+
+
+def test_a_refusal_of_a_proxy_is_about_the_token(cli: Cli) -> None:
+    found = Impostor(reply("403 Forbidden", "<html>", "text/html"))
+    try:
+        assert "FLUX_API_WRITE_TOKEN" in cli.but(FLUX_API_URL=found.url).refused(3, "cluster", "list")[0]
+    finally:
+        found.close()
+
+
+@pytest.mark.parametrize("body", ['{"a": 1}', "[1]", "null", "[]", '[{"kind": "clusters"}]', "1"])
+def test_kinds_that_are_none_are_not_understood(cli: Cli, body: str) -> None:
+    found = Impostor(reply("200 OK", body))
+    try:
+        mistaken = cli.but(FLUX_API_URL=found.url)
+        assert "not understood" in mistaken.refused(5, "cluster", "list")[0]
+        assert "not understood" in mistaken.refused(2, "diff", "-f", "-", stdin="kind: namespace\nid: x\n")[0]
+        assert mistaken.ok("--help").err == ""
+    finally:
+        found.close()
+
+
+def test_kinds_that_are_said_to_be_known_but_are_not_are_a_fault_of_the_server(cli: Cli) -> None:
+    found = Impostor(b"HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n")
+    try:
+        assert "where JSON was due" in cli.but(FLUX_API_URL=found.url).refused(5, "cluster", "list")[0]
+    finally:
+        found.close()
+
+
+def test_a_page_is_neither_printed_as_inputs_nor_stored_as_a_backup(cli: Cli, tmp_path: Path) -> None:
+    backup = tmp_path / "backup.json"
+    cli.ok("export", str(backup))
+    good = backup.read_bytes()
+    for answer in (PAGE, reply("200 OK", '{"documents": 1}')):
+        found = Impostor(answer)
+        try:
+            mistaken = cli.but(FLUX_API_URL=found.url)
+            for words in (("inputs", "x.example.com", "namespaces"), ("demo", "flux-namespaces", "x.example.com"), ("export",)):
+                done = mistaken(*words)
+                assert (done.code, done.out, len(done.lines)) == (5, "", 1)
+            assert mistaken.refused(5, "export", str(backup))
+        finally:
+            found.close()
+    assert backup.read_bytes() == good
+    assert cli.refused(2, "export", str(tmp_path))
+    assert list(tmp_path.parent.glob(f"{tmp_path.name}.*")) == []  # no draft is left
+
+
+def test_following_waits_for_a_server_that_is_not_ready_and_ends_when_it_refuses(cli: Cli) -> None:
+    entry = '[{"revision": 7, "time": "2026-01-31T12:00:00Z", "actor": "write", "changes": []}]'
+    busy = reply("503 Service Unavailable", '{"detail": "not ready"}')
+    found = Impostor(reply("200 OK", "[]"), busy, reply("200 OK", entry), reply("401 Unauthorized", "{}"))
+    try:
+        done = cli.but(FLUX_API_URL=found.url)("changes", "--follow", "-o", "name")
+    finally:
+        found.close()
+    assert (done.code, done.out) == (3, "7\n")
+    assert "not ready; still trying" in done.err
 
 
 def test_a_read_only_server_is_told_apart(cli: Cli, server: live.Server, tmp_path: object) -> None:

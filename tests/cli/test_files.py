@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -109,10 +110,43 @@ def test_apply_can_be_rehearsed(cli: Cli, api: httpx.Client) -> None:
         "kind: namespace\nid: x\nid: y\n", '{"kind": "namespace", "id": "x", "id": "y"}',
         "kind: namespace\nid: x\nlabels: {1: a}\n", "", "---\n", "kind: namespace\nid: x\n---\nkind: namespaces\nid: x\n",
         "kind: namespace\nid: x\nlabels: !!binary aGk=\n",
+        "[" * 600 + "]" * 600,
     ],
 )  # fmt: skip
 def test_a_file_that_is_no_document_is_a_usage_error(cli: Cli, text: str) -> None:
     assert cli.refused(2, "apply", "-f", "-", stdin=text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "patches: {p: {a: [1, .nan]}}",
+        "patches: {p: {a: [1, -.inf]}}",
+        '{"patches": {"p": {"a": [1, NaN]}}}',
+        '{"patches": {"p": {"a": [1, 1e999]}}}',
+    ],
+)
+def test_a_number_that_json_cannot_say_is_named_with_its_place(cli: Cli, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "n"
+    file.write_text(text)
+    for words in (("apply", "-f", str(file)), ("cluster", "create", "x", "--from-file", str(file))):
+        assert cli.refused(2, *words) == [f"{file}: /patches/p/a/1 is no finite number, which JSON cannot say"]
+
+
+def test_a_document_that_is_given_twice_is_a_usage_error_however_it_is_named(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "twice.yaml"
+    file.write_text("kind: namespace\nid: given-twice\n")
+    for other in (str(file), f"{tmp_path}/./twice.yaml"):
+        for verb in ("apply", "diff", "delete"):
+            (line,) = cli.refused(2, verb, "-f", str(file), "-f", other)
+            assert line == f'{other}: namespaces "given-twice" is given twice; it stands in {file} already'
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_directory_that_cannot_be_read_is_a_usage_error(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0o000)
+    for verb in ("apply", "diff", "delete"):
+        assert "cannot be read" in cli.refused(2, verb, "-f", str(tmp_path / "closed"))[0]
 
 
 def test_a_file_that_cannot_be_read_is_a_usage_error(cli: Cli, tmp_path: Path) -> None:
@@ -131,7 +165,11 @@ def test_delete_takes_all_documents_or_none(cli: Cli, api: httpx.Client, tmp_pat
     assert cli.refused(4, "delete", "-f", str(file), "--yes") == ['namespaces "never-there" does not exist']
     assert api.get("/namespaces/gone-a").status_code == 200
     file.write_text("kind: namespace\nid: gone-a\n---\nkind: namespace\nid: gone-b\nlabels: {ignored: here}\n")
-    assert [item["id"] for item in cli.ok("delete", "-f", str(file), "-y").data] == ["gone-a", "gone-b"]
+    printed = cli.ok("delete", "-f", str(file), "-y", "-o", "yaml")
+    assert [(item["kind"], item["id"]) for item in yaml.safe_load_all(printed.out)] == [
+        ("namespaces", "gone-a"), ("namespaces", "gone-b"),
+    ]  # fmt: skip
+    assert "2 deleted (revision " in printed.err
     assert api.get("/namespaces/gone-b").status_code == 404
 
 
@@ -149,6 +187,7 @@ def test_diff_has_three_exit_codes(cli: Cli, tmp_path: Path) -> None:
     shown = cli("diff", "-f", str(file), "-o", "table")
     assert "\n-  a: b\n+  a: c\n" in shown.out
     assert shown.code == 1
+    assert cli("diff", "-f", str(file), "-o", "name").out == "namespaces/differing\nnamespaces/differing-new\n"
     file.write_text("kind: namespace\nid: differing\nnothing: 1\n")
     assert cli.refused(2, "diff", "-f", str(file)) == ['namespaces "differing": /nothing is not a known field']
     assert cli.but(FLUX_API_URL="http://127.0.0.1:9").refused(2, "diff", "-f", str(file))

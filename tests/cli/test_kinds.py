@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
@@ -55,6 +59,36 @@ def test_the_kinds_are_asked_for_anew_but_sent_only_once(server: live.Server, tm
     assert fresh.ok("agent", "list").code == 0
 
 
+def test_help_and_completion_know_the_kinds_of_a_server_that_was_never_asked(server: live.Server, tmp_path: Path) -> None:
+    for number, words in enumerate((("--help",), ("agent", "--help"), ("__complete", "age"))):
+        assert "agent" in Cli(tmp_path / str(number), server.url).ok(*words).out
+
+
+def test_help_does_without_a_server_that_says_nothing(offline: Cli) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        done = offline.but(FLUX_API_URL=url, FLUX_API_TOKEN="x").ok("--help")
+    assert "\n  component " in done.out
+    assert done.err == ""
+
+
+def test_help_reads_no_yaml_and_no_schemas(tmp_path: Path) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "flux_resourceset.cli", "component", "create", "--help"]
+    done = subprocess.run(command, env={}, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "flux_resourceset.cli.kind_table" in imported
+    assert not imported & {"yaml", "jsonschema_rs", "importlib.resources", "socket", "flux_resourceset.kinds"}
+
+
+def test_the_printed_examples_of_create_are_accepted(cli: Cli) -> None:
+    for group in ("agent", "network-policy", "cluster", "namespace", "component", "rolebinding"):
+        examples = cli.ok(group, "create", "--help").out.partition("Examples:\n")[2].splitlines()
+        words = shlex.split(examples[0])[1:]
+        words[2] = f"example-{group}"
+        dns = [f"{group}.example.com" if word.endswith(".k8s.example.com") else word for word in words]
+        assert cli.ok(*dns, "--dry-run").data[0]["operation"] == "create"
+
+
 def test_help_of_the_built_in_kinds_needs_no_server_and_no_home(offline: Cli) -> None:
     for cli in (offline, offline.but(HOME=None), offline.but(XDG_CACHE_HOME="/dev/null/nowhere")):
         assert "--component-path" in cli.ok("component", "create", "--help").out
@@ -93,7 +127,6 @@ def test_completion_offers_commands_options_ids_and_files(cli: Cli, offline: Cli
 
 def test_the_completion_scripts_are_accepted_by_their_shells(offline: Cli, tmp_path: Path) -> None:
     import shutil
-    import subprocess
 
     for shell in ("bash", "zsh", "fish"):
         script = offline.ok("completion", shell).out

@@ -118,12 +118,22 @@ def test_explain_tells_of_kinds_and_fields_also_without_a_server(cli: Cli, offli
     assert unreachable.ok("explain", "namespace").data["properties"]["labels"]
     assert offline.refused(2, "explain", "namespace.nothing")
     assert offline.refused(2, "explain", "nothing")
+    assert offline.ok("explain", "rolebinding.subjects", "-o", "name").out == "rolebinding.subjects\n"
 
 
 def test_version_tells_the_servers_too_if_it_answers(cli: Cli, offline: Cli) -> None:
     told = cli.ok("version").data
     assert told["client"] == told["server"]
     assert offline.ok("version").data == {**told, "server": None}
+    assert cli.ok("version", "-o", "name").out == told["client"] + "\n"
+
+
+def test_version_needs_no_token_and_knows_a_server_that_only_reads(cli: Cli, tmp_path: Path) -> None:
+    told = cli.ok("version").data
+    assert cli.but(FLUX_API_TOKEN=None).ok("version").data == told
+    assert cli.but(FLUX_API_TOKEN="wrong").ok("version").data == told
+    with live.serving(tmp_path, "/health", API_MODE="read-only") as reader:
+        assert cli.but(FLUX_API_URL=reader.url).ok("version").data == told
 
 
 def test_version_does_not_wait_for_a_server_that_says_nothing(offline: Cli) -> None:
@@ -136,6 +146,7 @@ def test_export_and_import_move_a_fleet(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "fleet.json"
     told = cli.ok("export", str(file)).data
     assert told["documents"] > 8
+    assert cli.ok("export", str(file), "-o", "name").out == f"{file}\n"
     assert file.stat().st_mode & 0o077 == 0
     assert cli.ok("export").out == file.read_text()
     (line,) = cli.refused(2, "import", str(file))
@@ -147,7 +158,7 @@ def test_export_and_import_move_a_fleet(cli: Cli, tmp_path: Path) -> None:
     assert "checksum" in cli.refused(3, "import", str(damaged), "--merge", "--yes")[0]
     with live.serving(tmp_path, SEED_FILE="", RESOURCES_DIR=str(Path(__file__).parent / "kinds")) as empty:
         other = Cli(tmp_path, empty.url)
-        other.ok("import", str(file), "--yes")
+        assert other.ok("import", str(file), "--yes", "-o", "name").out == "1\n"  # the revision
         assert other.ok("cluster", "list").data == cli.ok("cluster", "list").data
 
 
@@ -176,3 +187,10 @@ def test_tags_show_what_is_off_the_common_one(cli: Cli, api: httpx.Client) -> No
     assert rows["v1.1.0-rc1"] | {"ids": ["tagged-a"], "clusters": 1, "catalog": 0, "common": False} == rows["v1.1.0-rc1"]
     assert sum(row["common"] for row in rows.values()) == 1
     assert cli.refused(2, "tags", "--field", "nothing")
+
+
+def test_tags_of_a_field_that_is_optional_and_no_text(cli: Cli, api: httpx.Client) -> None:
+    for id, weight in (("weighed-a", {"weight": 10}), ("weighed-b", {}), ("weighed-c", {"weight": 9})):
+        assert api.post("/agents", json={"id": id, "channel": "x", **weight}).status_code == 201
+    rows = cli.ok("tags", "--field", "weight").data
+    assert [(row["tag"], row["ids"]) for row in rows] == [("9", ["weighed-c"]), ("10", ["weighed-a"])]

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 import live
-from cli.command import PROGRAM, Cli
+from cli.command import Cli
 
 COMMANDS = """
 flux-resourceset-cli cluster list
@@ -55,14 +52,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cli, httpx.
         yield Cli(directory, server.url), api
 
 
-def shell(cli: Cli, script: str) -> subprocess.CompletedProcess[str]:
-    path = f"{Path(PROGRAM[0]).parent}{os.pathsep}{cli.environment['PATH']}"
-    environment = {**cli.environment, "PATH": path}
-    return subprocess.run(
-        ["sh", "-ec", script], env=environment, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
-    )
-
-
 def test_every_printed_command_works_and_prints_json(demo: tuple[Cli, httpx.Client]) -> None:
     cli, api = demo
     for line in re.sub(r"\\\n\s*", "", COMMANDS).strip().splitlines():
@@ -96,7 +85,7 @@ def test_output_goes_through_a_pipe_as_one_json_value(demo: tuple[Cli, httpx.Cli
         '--set ui.message="Hello from CLI patch" --set ui.color="#3b82f6" | '
         'python3 -c \'import json, sys; print(json.load(sys.stdin)["after"]["ui.message"])\''
     )
-    assert shell(cli, script).stdout == "Hello from CLI patch\n"
+    assert cli.shell(script).out == "Hello from CLI patch\n"
 
 
 def test_patching_prints_the_values_before_and_after(demo: tuple[Cli, httpx.Client]) -> None:
@@ -104,6 +93,15 @@ def test_patching_prints_the_values_before_and_after(demo: tuple[Cli, httpx.Clie
     cli.ok("demo", "patch-component", "demo-cluster-01", "podinfo", "--set", "replicaCount=1")
     told: dict[str, Any] = cli.ok("demo", "patch-component", "demo-cluster-01", "podinfo", "--set", "replicaCount=7").data
     assert (told["before"]["replicaCount"], told["after"]["replicaCount"]) == ("1", "7")
+
+
+def test_a_shortcut_names_the_command_that_changes_what_exists(demo: tuple[Cli, httpx.Client]) -> None:
+    cli, _ = demo
+    cli.ok("namespace", "create", "short", "--label", "a=b")
+    (line,) = cli.refused(6, "demo", "add-namespace", "demo-cluster-01", "short", "--label", "a=c")
+    assert line.endswith("; change it with: flux-resourceset-cli namespace update short")
+    patched = cli.ok("demo", "patch-component", "demo-cluster-01", "podinfo", "--set", "replicaCount=7", "-o", "name")
+    assert patched.out == "clusters/demo-cluster-01\n"
 
 
 def test_flux_namespaces_are_what_flux_gets(demo: tuple[Cli, httpx.Client]) -> None:
@@ -116,6 +114,6 @@ def test_flux_namespaces_are_what_flux_gets(demo: tuple[Cli, httpx.Client]) -> N
 
 def test_the_make_target_of_the_book_can_be_scripted(demo: tuple[Cli, httpx.Client]) -> None:
     cli, _ = demo
-    done = shell(cli, 'export FLUX_API_WRITE_TOKEN="$FLUX_API_TOKEN"; flux-resourceset-cli namespace create from-script')
-    assert done.returncode == 3, done  # the read token is no write token here, and the refusal says so
-    assert "may only read" in done.stderr
+    done = cli.shell('export FLUX_API_WRITE_TOKEN="$FLUX_API_TOKEN"; flux-resourceset-cli namespace create from-script')
+    assert done.code == 3, done  # the read token is no write token here, and the refusal says so
+    assert "may only read" in done.err

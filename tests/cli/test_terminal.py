@@ -27,6 +27,14 @@ def test_colours_can_be_switched_off(cli: Cli) -> None:
     assert head.index("LABELS") == row.index("app=traefik")
 
 
+def test_an_empty_cell_is_dim_and_data_is_plain_whatever_it_says(cli: Cli) -> None:
+    cli.ok("namespace", "create", "green")
+    shown = cli.on_terminal("namespace", "get", "green").out
+    assert "\x1b[2m-" in shown
+    assert f"{RED}-" not in shown
+    assert f"{GREEN}green" not in shown
+
+
 def test_errors_are_coloured_only_on_a_terminal(cli: Cli) -> None:
     assert f"{RED}error:" in cli.on_terminal("cluster", "get", "nowhere").out
     assert "\x1b[" not in cli("cluster", "get", "nowhere").err

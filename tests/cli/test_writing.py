@@ -126,6 +126,29 @@ def test_decommissioning_empties_what_flux_gets(cli: Cli) -> None:
     assert cli.refused(4, "inputs", "never.example.com", "namespaces")
 
 
+def test_what_a_write_did_is_told_in_every_format(cli: Cli, tmp_path: Path) -> None:
+    opened = cli.but(EDITOR=editor(tmp_path, "sed -i s/first/second/ $1"))
+    for form in ("json", "yaml", "name", "table"):
+        id = f"told-{form}"
+        for program, verb, *options in (
+            (cli, "create", "--label", "a=first"), (cli, "update", "--label", "b=b"), (opened, "edit"),
+            (cli, "assign", "--cluster", "demo-cluster-01"), (cli, "unassign", "--cluster", "demo-cluster-01"),
+            (cli, "delete", "--yes"),
+        ):  # fmt: skip
+            assert "(revision " in program.ok("namespace", verb, id, *options, "-o", form).err, verb
+
+
+def test_warnings_of_the_server_are_passed_on(cli: Cli, tmp_path: Path) -> None:
+    words = ("component", "create", "doubtful", "--component-path", "x", "--oci-url", "oci://r/x", "--oci-tag", "6.x")
+    for more in (["--dry-run"], []):
+        warned = [line for line in cli.ok(*words, *more).err.splitlines() if line.startswith("warning: ")]
+        assert len(warned) == 1
+        assert "leaves Helm a choice" in warned[0]
+    assert "warning: " not in cli.ok(*words).err  # it is there already, and was told
+    edited = cli.but(EDITOR=editor(tmp_path, "sed -i s/6.x/7.x/ $1")).ok("component", "edit", "doubtful")
+    assert "leaves Helm a choice" in edited.err
+
+
 # Edit
 
 
@@ -164,6 +187,8 @@ def test_an_edit_of_the_same_field_is_a_conflict_and_is_kept(cli: Cli, tmp_path:
     assert "/labels/a" in conflict
     file = next(Path(tmp_path).glob("namespace-edited-apart-*.yaml"))
     assert str(file) in kept
+    assert f"diff -f {file}" in kept  # to apply it would undo what the other did
+    assert "apply" not in kept
     assert "mine" in file.read_text()
     assert cli.ok("namespace", "get", "edited-apart").data["labels"] == {"a": "theirs"}
 
@@ -177,6 +202,12 @@ def test_an_edit_that_is_refused_is_kept(cli: Cli, tmp_path: Path) -> None:
     assert broken.refused(2, "namespace", "edit", "edited-wrong")
     assert len(list(tmp_path.glob("namespace-edited-wrong-*.yaml"))) == 2
     assert cli.but(EDITOR="/no/such/editor", TMPDIR=str(tmp_path)).refused(2, "namespace", "edit", "edited-wrong")
+
+
+def test_without_an_editor_and_a_terminal_nothing_is_opened(cli: Cli, tmp_path: Path) -> None:
+    for program in (cli, cli.but(EDITOR=""), cli.but(EDITOR=" ", VISUAL="")):
+        assert program.refused(2, "namespace", "edit", "podinfo")[0].startswith("EDITOR is not set")
+    assert "not changed" in cli.but(VISUAL="true").ok("namespace", "edit", "podinfo").err
 
 
 # Together

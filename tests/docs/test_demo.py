@@ -60,12 +60,14 @@ def exports(said: str) -> dict[str, str]:
     return dict(re.findall(r"export (FLUX_\w+)=(\S+)", said))
 
 
-def told(process: subprocess.Popen[str], wanted: str) -> None:
-    """Read on until the demo has said it."""
+def told(process: subprocess.Popen[str], *wanted: str) -> str:
+    """Read on until the demo has said all of it, in whatever order."""
     assert process.stdout
+    said = ""
     for line in process.stdout:
-        if wanted in line:
-            return
+        said += line
+        if all(words in said for words in wanted):
+            return said
     raise AssertionError(f"the demo ended without {wanted!r}")
 
 
@@ -96,6 +98,32 @@ def test_a_patch_arrives_in_the_simulated_cluster_before_the_readers_eyes(tmp_pa
     with running(tmp_path / "demo", live.free_port(), tmp_path / "log") as (_, again):
         signs = re.findall(r"^demo-cluster-01 \| (.)", again, re.MULTILINE)
         assert signs == ["="] * 3, "the state was not kept"
+
+
+def test_the_simulated_cluster_keeps_its_state_while_the_server_is_away(tmp_path: Path) -> None:
+    directory = tmp_path / "demo"
+    with running(directory, live.free_port(), tmp_path / "log") as (process, said):
+        before = {path: path.read_text() for path in (directory / "cluster").rglob("*.yaml")}
+        (server,) = re.findall(r"^  kill (\d+)$", said, re.MULTILINE)
+        told(process, "is simulated in")
+        os.kill(int(server), signal.SIGTERM)
+        away = told(process, "Ctrl-C stops the rest.", "! namespaces: cannot reach", "! rolebindings: cannot reach")
+        assert "; the last state is kept\n" in away
+        assert {path: path.read_text() for path in (directory / "cluster").rglob("*.yaml")} == before
+        (restart,) = re.findall(r"^  (env .+)$", away, re.MULTILINE)
+        with (tmp_path / "again.log").open("w") as log:
+            again = subprocess.Popen(shlex.split(restart), stdout=log, stderr=log)
+        try:
+            told(process, "! namespaces: back again")
+            carried_out(
+                "flux-resourceset-cli component patch podinfo --cluster demo-cluster-01 --set replicaCount=5", exports(said)
+            )
+            told(process, 'data.replicaCount: "2" → "5"')
+        finally:
+            again.terminate()
+            again.wait(30)
+        assert stopped(process, signal.SIGINT) == 0
+    assert "Traceback" not in (tmp_path / "log").read_text()
 
 
 def test_the_demo_serves_its_fleet_keeps_its_data_and_stops_on_ctrl_c(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ HOSTILE = (
     "=", "<<: *x", "a,b", "a=b,c={d}", "Zürich", "日本語", "😀", "é", "\u00a0", "\u2028", "\u200b", "\ufeff",
     "<a href='x'>&amp;</a>", "x" * 300, "latest", "oci://x",
 )  # fmt: skip
-# of what slugify makes names; other scripts are refused by the built-in engine
+# of what slugify makes names
 CLUSTER_NAMES = (
     "us-east-prod-01",
     "Zürich #1",
@@ -29,6 +29,8 @@ CLUSTER_NAMES = (
     "yes",
     '"<< inputs.id >>"',
     "Київ 2",
+    "東京",
+    "\u200b😀",
     "1.5",
 )
 _FORMATS: dict[str, tuple[str, ...]] = {

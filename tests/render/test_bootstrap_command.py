@@ -93,8 +93,9 @@ def test_templates_are_the_shipped_files(found: Objects) -> None:
     assert found["ResourceSet", "network-policies"] == beside
 
 
-def test_plain_http_is_marked_insecure(cli: Cli) -> None:
-    text = cli.ok("bootstrap", CLUSTER, "--api-url", "http://fleet.internal:8080/").out
+@pytest.mark.parametrize("url", ["http://fleet.internal:8080/", "HTTP://fleet.internal:8080"])
+def test_plain_http_is_marked_insecure(url: str, cli: Cli) -> None:
+    text = cli.ok("bootstrap", CLUSTER, "--api-url", url).out
     provider = objects(text)["ResourceSetInputProvider", "namespaces"]
     assert provider["spec"]["insecure"] is True
     assert provider["spec"]["url"].startswith("http://fleet.internal:8080/api/v2/")
@@ -152,6 +153,13 @@ def test_a_kind_without_template_gets_its_provider_and_a_word_about_it(tmp_path:
     assert "network-policies has no ResourceSet" in done.err
 
 
+def test_a_server_that_only_reads_is_told_as_such(tmp_path: Path) -> None:
+    memory = {"STORE_BACKEND": "memory", "SEED_FILE": str(live.ROOT / "data" / "seed.json"), "API_MODE": "read-only"}
+    with live.serving(tmp_path, **memory) as server:
+        (line,) = Cli(tmp_path, server.url).refused(4, "bootstrap", CLUSTER, "--api-url", API)
+    assert "API_MODE=crud" in line
+
+
 @pytest.mark.parametrize(
     ("options", "code", "word"),
     [
@@ -160,6 +168,7 @@ def test_a_kind_without_template_gets_its_provider_and_a_word_about_it(tmp_path:
         ((CLUSTER, "--api-url", "https://u:p@fleet.example.com"), 2, "--api-url"),
         ((CLUSTER, "--api-url", API, "--interval", "5"), 2, "--interval"),
         ((CLUSTER, "--api-url", API, "--interval", "0s"), 2, "--interval"),
+        ((CLUSTER, "--api-url", API, "--interval", "99999999999999999h"), 2, "--interval"),
         ((CLUSTER, "--api-url", API, "--token-file", "/nowhere/token"), 2, "/nowhere/token"),
         ((CLUSTER, "--api-url", API, "--token-file", "-"), 2, "no token"),
         ((CLUSTER, "--api-url", API, "--existing-secret", "No Name"), 2, "--existing-secret"),

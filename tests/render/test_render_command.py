@@ -66,6 +66,41 @@ def test_a_directory_gets_a_file_for_each_object(cli: Cli, tmp_path: Path) -> No
     assert release["spec"]["releaseName"] == "podinfo"
 
 
+def test_a_directory_is_made_also_for_nothing(tmp_path: Path) -> None:
+    done = Cli(tmp_path).ok("render", "--view", "namespaces", "--inputs", "-", "-o", str(tmp_path / "out"), stdin="[]")
+    assert f"0 objects in {tmp_path / 'out'}" in done.err
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["東京", "한국", "prod 😀", "القاهرة", "½", "№5", "a\N{ZERO WIDTH SPACE}b"])
+def test_a_cluster_of_any_name_is_rendered(name: str, cli: Cli, server: live.Server) -> None:
+    id = f"named-{ord(name[0]):x}"
+    cluster = {"id": id, "cluster_name": name, "cluster_dns": f"{id}.example.com", "environment": "dev"}
+    with server.client() as api:
+        api.post("/clusters", json=cluster).raise_for_status()
+        api.put(f"/clusters/{id}/platform_components/podinfo", json={}).raise_for_status()
+        api.patch(f"/clusters/{id}/patches/podinfo", json={"replicaCount": "2"}).raise_for_status()
+    assert any(each.startswith("ConfigMap values-podinfo-") for each in names(cli.ok("render", id, "--engine", "builtin").out))
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("[" * 100_000, "nested more than 100 levels deep"),
+        ("- " * 100_000, "nested more than 100 levels deep"),
+        (json.dumps([{"id": "a", "labels": json.loads("[" * 500 + "]" * 500)}]), "nested more than 100 levels deep"),
+        ("- id: !!timestamp x", "not YAML"),
+        ("- id: !!binary x", "not YAML"),
+        ("- id: 0b_\n- id: 0b_", "without an id of their own"),
+    ],
+)
+def test_inputs_that_nobody_can_use_are_refused_with_their_file(text: str, word: str, tmp_path: Path) -> None:
+    (tmp_path / "in.yaml").write_text(text)
+    (line,) = Cli(tmp_path).refused(2, "render", "--view", "namespaces", "--inputs", str(tmp_path / "in.yaml"))
+    assert "in.yaml" in line
+    assert word in line
+
+
 def test_both_engines_render_the_demo_fleet_alike(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "flux-operator").symlink_to(oracle.required())
@@ -84,6 +119,15 @@ def test_what_flux_operator_says_is_told_in_a_line(cli: Cli, tmp_path: Path) -> 
     done = cli.but(PATH=str(tmp_path / "bin"))(*words)
     assert done.code == 3
     assert 'map has no entry for key "nope"' in done.lines[0]
+
+
+@pytest.mark.parametrize("engine", ["builtin", "flux-operator"])
+def test_half_a_character_is_refused(engine: str, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "flux-operator").symlink_to(oracle.required())
+    words = ("render", "--view", "namespaces", "--inputs", "-", "--engine", engine)
+    inputs = '[{"id": "a", "labels": {"a": "\\ud800"}, "annotations": {}}]'
+    assert Cli(tmp_path, PATH=str(tmp_path / "bin")).refused(3, *words, stdin=inputs)
 
 
 def test_a_template_that_fails_is_refused_with_its_input_and_line(tmp_path: Path) -> None:

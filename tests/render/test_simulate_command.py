@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import shutil
 import signal
 import subprocess
 import time
@@ -15,6 +17,7 @@ import pytest
 
 import live
 from cli.command import PROGRAM, Cli, Done
+from e2e import faults
 from flux_resourceset.render import dialect
 from render.conftest import SERVED
 
@@ -22,6 +25,8 @@ CLUSTER = "demo-cluster-01"
 DNS = "demo-cluster-01.k8s.example.com"
 VALUES = "flux-system/configmap/values-podinfo-demo-cluster-01.yaml"
 RELEASE = "flux-system/helmrelease.helm.toolkit.fluxcd.io/platform-podinfo.yaml"
+VIEWS = 7  # of the package and of examples/kinds
+LARGEST = '{"inputs": []}'.ljust(900 * 1024)  # bytes that Flux takes
 
 
 class Simulated:
@@ -152,10 +157,79 @@ def test_a_template_that_fails_keeps_the_last_state_of_its_view_alone(tmp_path: 
 
 def test_a_directory_with_other_things_in_it_is_refused(simulated: Simulated) -> None:
     simulated.root.mkdir()
-    (simulated.root / "diary.txt").write_text("dear diary")
-    done = simulated.turn()
-    assert done.code == 2
-    assert "diary.txt was not made here" in done.lines[0]
+    for name in ("diary.txt", "diary.yaml.2026"):
+        (simulated.root / name).write_text("dear diary")
+        done = simulated.turn()
+        assert done.code == 2
+        assert f"{name} was not made here" in done.lines[0]
+        (simulated.root / name).unlink()
+
+
+def test_a_draft_that_was_left_behind_is_cleared_away(simulated: Simulated) -> None:
+    simulated.turn()
+    draft = simulated.root / f"{VALUES}.777"
+    draft.write_text("apiVersion: v1\nkind: Conf")
+    assert simulated.turn().code == 0
+    assert not draft.exists()
+
+
+def test_a_longer_list_shows_what_came(simulated: Simulated) -> None:
+    simulated.turn()
+    simulated.write("PATCH", f"/clusters/{CLUSTER}/patches/podinfo", {"aaa": "1", "zzz": "1"})
+    fields = [line.strip() for line in simulated.turn().out.splitlines() if "valuesFrom" in line]
+    added = '{"kind": "ConfigMap", "name": "values-podinfo-demo-cluster-01", "valuesKey": "%s", "targetPath": "%s"} is new'
+    assert fields == [f"spec.valuesFrom[{place}]: {added % (key, key)}" for place, key in ((0, "aaa"), (4, "zzz"))]
+
+
+def test_a_long_text_shows_where_it_changed(simulated: Simulated) -> None:
+    for end in ("one", "two"):
+        simulated.write("PATCH", f"/clusters/{CLUSTER}/patches/podinfo", {"ui.message": f"{'so ' * 100}{end}"})
+        done = simulated.turn()
+    (line,) = [line for line in done.out.splitlines() if "ui.message" in line]
+    assert re.fullmatch(r'    data\["ui\.message"\]: …[so ]+one" → …[so ]+two"', line)
+
+
+@pytest.mark.parametrize("place", ["file", "file/below"])
+def test_a_directory_that_cannot_be_written_is_named(place: str, simulated: Simulated, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (line,) = simulated.cli.refused(2, "simulate", CLUSTER, "--once", "-o", str(tmp_path / place))
+    assert line.startswith(f"{tmp_path / place} cannot be written: ")
+
+
+def test_an_interval_beyond_all_clocks_is_refused(simulated: Simulated) -> None:
+    (line,) = simulated.cli.refused(2, "simulate", CLUSTER, "--interval", "99999999999999999h", "-o", str(simulated.root))
+    assert "--interval" in line
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("[]", "it is not the object that was due"),
+        ('{"inputs": null}', "it is not the object that was due"),
+        (LARGEST + " ", "and Flux takes no more than 921600"),
+        ("[" * 100_000, "where JSON was due"),
+        ('{"inputs": [{"id": "a", "deep": ' + "[" * 200 + "]" * 200 + "}]}", "nested more than 100 levels deep"),
+    ],
+)
+def test_an_answer_that_flux_would_refuse_keeps_the_last_state(body: str, reason: str, simulated: Simulated) -> None:
+    simulated.turn()
+    before = simulated.files()
+    with faults.proxying(simulated.server.address) as proxy:
+        proxy.fault = lambda handler: "/api/v2/flux/" in handler.path and faults.body(body)(handler)
+        done = simulated.cli.but(FLUX_API_URL=proxy.url)("simulate", CLUSTER, "--once", "-o", str(simulated.root))
+    assert (done.code, done.out) == (5, "")
+    assert reason in done.err
+    assert done.err.count("the last state is kept") == VIEWS
+    assert simulated.files() == before
+
+
+def test_the_largest_answer_that_flux_takes_is_taken(simulated: Simulated) -> None:
+    simulated.turn()
+    with faults.proxying(simulated.server.address) as proxy:
+        proxy.fault = lambda handler: handler.path.endswith("/rolebindings") and faults.body(LARGEST)(handler)
+        done = simulated.cli.but(FLUX_API_URL=proxy.url)("simulate", CLUSTER, "--once", "-o", str(simulated.root))
+    assert done.code == 0
+    assert signs(done) == {"- ClusterRoleBinding platform-admins", "- ClusterRoleBinding dev-readers"}
 
 
 # Running on
@@ -183,6 +257,31 @@ def running(simulated: Simulated) -> Iterator[tuple[subprocess.Popen[str], Path]
         if process.poll() is None:
             process.kill()
         process.wait()
+
+
+def test_drift_is_repaired_at_the_next_turn(simulated: Simulated) -> None:
+    with running(simulated) as (_, log):
+        eventually(lambda: "+ ClusterRoleBinding dev-readers" in log.read_text())
+        before = simulated.files()
+        (simulated.root / RELEASE).unlink()
+        eventually(lambda: log.read_text().count("+ HelmRelease flux-system/platform-podinfo") == 2)
+        values = simulated.root / VALUES
+        values.write_text(values.read_text().replace("replicaCount: '2'", "replicaCount: '9'"))
+        eventually(lambda: 'data.replicaCount: "9" → "2"' in log.read_text())
+        for text in ("no manifest", values.read_text().replace("labels:", "labels: [a]\n  finalizers:")):
+            values.write_text(text)
+            eventually(lambda: simulated.files() == before)
+        shutil.rmtree(simulated.root)
+        eventually(lambda: simulated.files() == before)
+
+
+def test_a_directory_that_becomes_unusable_ends_it_with_its_name(simulated: Simulated) -> None:
+    with running(simulated) as (process, log):
+        eventually(lambda: "+ ClusterRoleBinding dev-readers" in log.read_text())
+        simulated.root.rename(simulated.root.with_name("aside"))
+        simulated.root.write_text("")
+        assert process.wait(60) == 2
+        assert f"error: {simulated.root} cannot be written: " in log.read_text()
 
 
 def test_it_outlives_its_server_and_goes_on_where_it_was(simulated: Simulated, tmp_path: Path) -> None:

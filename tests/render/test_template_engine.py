@@ -7,7 +7,7 @@ import pytest
 from flux_resourceset import render
 from flux_resourceset.render import functions
 from flux_resourceset.render.execution import Template
-from render import samples
+from render import oracle, samples
 
 
 @pytest.mark.parametrize(("expression", "expected"), samples.EXPRESSIONS)
@@ -69,9 +69,12 @@ def test_an_unknown_function_points_to_the_other_engine() -> None:
         Template('<< urlParse "x" >>').render({})
 
 
-def test_slugify_refuses_letters_it_would_have_to_guess() -> None:
-    with pytest.raises(render.TemplateError, match="use the engine flux-operator"):
-        Template('<< slugify "東京" >>').render({})
+def test_what_nests_without_end_is_refused() -> None:
+    with pytest.raises(render.TemplateError, match="the template is nested too deeply"):
+        render.resourceset(oracle.resourceset(f"a: << {'(' * 3000}1{')' * 3000} >>"), [{"id": "a"}])
+    for levels in (150, 3000, 100_000):
+        with pytest.raises(render.TemplateError, match="nested more than 100 levels deep"):
+            render.resourceset(oracle.resourceset(f'a: << repeat {levels} "[" >><< repeat {levels} "]" >>'), [{"id": "a"}])
 
 
 def test_every_function_states_the_types_of_its_arguments() -> None:

@@ -10,22 +10,35 @@ if TYPE_CHECKING:
 
 Operation = dict[str, Any]
 Result = dict[str, Any]
+Shown = tuple[str, dict[str, Any]]  # a document, and the kind that it is of
 
 _MISSING: Any = object()
 
 
 def submit(session: Session, operations: Sequence[Operation], *, dry_run: bool | None = None) -> list[Result]:
-    """Carry out all operations, or none; what became of each document."""
+    """Carry out all operations, or none; what became of each document. The server's warnings are passed on."""
     if not operations:
         return []
-    rehearsal = session.values.flag("dry-run") if dry_run is None else dry_run
-    body = {"operations": list(operations)}
-    if rehearsal:
-        answer = session.client.send("POST", "/batch", body, {"dry_run": "true"}, role="read")
+    if session.values.flag("dry-run") if dry_run is None else dry_run:
+        answer = _rehearsed(session, operations)
     else:
-        answer = session.writes().send("POST", "/batch", body, headers={"Idempotency-Key": _key()})
-    results: list[Result] = answer.json()["results"]
+        body, key = {"operations": list(operations)}, {"Idempotency-Key": _key()}
+        answer = session.writes().send("POST", "/batch", body, headers=key).object(results=list)
+    for text in answer.get("warnings") or ():  # an older server has none
+        session.warn(str(text))
+    results: list[Result] = answer["results"]
     return results
+
+
+def rehearse(session: Session, operations: Sequence[Operation]) -> list[Result]:
+    """What would become of each document; a question on the way to something else, so it passes nothing on."""
+    results: list[Result] = _rehearsed(session, operations)["results"]
+    return results
+
+
+def _rehearsed(session: Session, operations: Sequence[Operation]) -> dict[str, Any]:
+    body = {"operations": list(operations)}
+    return session.client.send("POST", "/batch", body, {"dry_run": "true"}, role="read").object(results=list)
 
 
 def _key() -> str:
@@ -35,25 +48,31 @@ def _key() -> str:
     return os.urandom(16).hex()
 
 
-def show(session: Session, results: Sequence[Result], data: Any, *, extra: Iterable[str] = ()) -> None:
-    """What a write did, or would do: `data` for programs, lines for people."""
+def show(session: Session, results: Sequence[Result], shown: Sequence[Shown], *, single: bool, extra: Iterable[str] = ()) -> None:
+    """What a write did, or would do: documents for programs, lines for people, and how much it was for both."""
     rehearsal = session.values.flag("dry-run")
     output = session.output
-    if output.form == "name":
-        for result in results:
-            output.line(f"{result['kind']}/{result['id']}")
-    elif not output.human:
-        output.value(rehearsed(results) if rehearsal else data, tuple)
-    else:
+    if output.human:
         for result in results:
             output.result(result["kind"], result["id"], result["operation"], dry_run=rehearsal)
             if rehearsal:
                 for line in changed_lines(result):
                     output.line(f"  {line}")
+    elif rehearsal or output.form == "name":
+        output.value(rehearsed(results), tuple, names(results))
+    elif output.form == "yaml":
+        output.yaml({"kind": kind, **document} for kind, document in shown)
+    else:
+        documents = [document for _, document in shown]
+        output.json(documents[0] if single and documents else documents)
     for line in extra:
         session.say(line)
     if results:
         session.say(summary(results, rehearsal))
+
+
+def names(results: Sequence[Result]) -> list[str]:
+    return [f"{result['kind']}/{result['id']}" for result in results]
 
 
 def rehearsed(results: Sequence[Result]) -> list[dict[str, Any]]:

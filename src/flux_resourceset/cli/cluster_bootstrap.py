@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from flux_resourceset import render
-from flux_resourceset.cli import cluster_views, failures
+from flux_resourceset.cli import cluster_files, cluster_views, failures
 from flux_resourceset.render import bundle, dialect
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def bootstrap(session: Session) -> int:
     cluster_views.seconds(interval, "--interval")
     secret = _existing_secret(session)
     token = _token(session) if secret is None else None
+    views = cluster_views.of_server(session)  # first: it tells when the server does not serve operators
     cluster = cluster_views.cluster(session, values.required("cluster"))
     own = _Values(url, cluster["cluster_dns"], interval, secret)
     files = [_identity(cluster, url)]
@@ -48,7 +49,7 @@ def bootstrap(session: Session) -> int:
         files.append(_secret(token))
         if token is None:
             session.say("note: the token Secret holds a placeholder; give --token-file or --existing-secret")
-    for view in cluster_views.of_server(session):
+    for view in views:
         files += _view(session, view, own)
     _deliver(session, files)
     return failures.OK
@@ -64,7 +65,7 @@ def _url(text: str | None) -> str:
     good = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment or parts.username)
     if not good or not text.isascii() or not text.isprintable() or " " in text:
         raise failures.usage(f"--api-url is {text!r}; write it as in https://fleet.example.com")
-    return text.rstrip("/")
+    return parts.scheme + text[len(parts.scheme) :].rstrip("/")  # the scheme in lower case
 
 
 def _existing_secret(session: Session) -> str | None:
@@ -147,7 +148,7 @@ def _deliver(session: Session, files: list[File]) -> None:
         for file in files:
             session.output.raw(file.text.encode())
         return
-    try:
+    with cluster_files.writing(folder):
         Path(folder).mkdir(parents=True, exist_ok=True)
         for file in files:
             path = Path(folder) / file.name
@@ -155,6 +156,4 @@ def _deliver(session: Session, files: list[File]) -> None:
                 path.touch(mode=0o600)  # before anything is in it
                 path.chmod(0o600)
             path.write_text(file.text, encoding="utf-8")
-    except OSError as exc:
-        raise failures.usage(f"{folder} cannot be written: {exc.strerror}") from exc
     session.say(f"{len(files)} files in {folder}; apply them with kubectl apply -f {folder}")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from flux_resourceset import render
@@ -13,6 +17,15 @@ from flux_resourceset.render import dialect, resourcesets
 Identity = tuple[str, str, str, str]
 
 CLUSTER_WIDE = "cluster-wide"
+_DRAFT = re.compile(r"[^/]+/[^/]+/[^/]+\.yaml\.[0-9]+")  # as `write` names them; one that is left was killed between two steps
+_NO_MANIFEST = (ValueError, LookupError, TypeError, AttributeError, render.TemplateError)
+
+
+class Stored(NamedTuple):
+    """An object, and the text that its file had when it was last read or written."""
+
+    text: str
+    manifest: render.Manifest
 
 
 def path(identity: Identity) -> str:
@@ -28,30 +41,64 @@ def plain(text: str) -> str:
     return safe.replace(".", "%2E") if not safe.strip(".") else safe
 
 
-def load(root: Path) -> dict[Identity, render.Manifest]:
+@contextlib.contextmanager
+def writing(folder: Path | str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        raise failures.usage(f"{folder} cannot be written: {exc.strerror or exc}") from exc
+
+
+def load(root: Path) -> dict[Identity, Stored]:
     """The objects of a directory that was made here; anything else in it is refused."""
+    files = [file for file in sorted(root.rglob("*")) if not file.is_dir()] if root.is_dir() else []
+    drafts = {file for file in files if _DRAFT.fullmatch(file.relative_to(root).as_posix())}
     found = {}
-    for file in sorted(root.rglob("*")) if root.is_dir() else ():
-        if file.is_dir():
+    for file in files:
+        if file in drafts:
             continue
         try:
-            (manifest,) = [document for _, document in dialect.documents(file.read_text(encoding="utf-8"))]
-            identity = resourcesets.identity(manifest)
+            stored = _stored(file.read_text(encoding="utf-8"))
+            identity = resourcesets.identity(stored.manifest)
             if file != root / path(identity):
                 raise ValueError(file)
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, render.TemplateError) as exc:
+        except (OSError, *_NO_MANIFEST) as exc:
             raise failures.usage(f"{file} was not made here; choose an empty directory, or one that was") from exc
-        found[identity] = manifest
+        found[identity] = stored
+    for draft in drafts:  # not before everything else has proved to be ours
+        draft.unlink()
     return found
 
 
-def write(root: Path, manifest: render.Manifest) -> None:
+def again(root: Path, identity: Identity, last: Stored) -> Stored | None:
+    """An object as its file has it now; None if there is no such object any more."""
+    try:
+        text = (root / path(identity)).read_text(encoding="utf-8")
+        if text == last.text:
+            return last
+        stored = _stored(text)
+        return stored if resourcesets.identity(stored.manifest) == identity else None
+    except (OSError, *_NO_MANIFEST):
+        return None
+
+
+def _stored(text: str) -> Stored:
+    (manifest,) = [document for _, document in dialect.documents(text)]
+    for name in ("labels", "annotations"):
+        if not isinstance(manifest["metadata"].get(name) or {}, dict):
+            raise TypeError(name)
+    return Stored(text, manifest)
+
+
+def write(root: Path, manifest: render.Manifest) -> Stored:
     """Whoever looks meanwhile sees the old file or the new one."""
     file = root / path(resourcesets.identity(manifest))
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f"{file.name}.{os.getpid()}")
-    draft.write_text(dialect.presented([manifest]), encoding="utf-8")
+    text = dialect.presented([manifest])
+    draft.write_text(text, encoding="utf-8")
     draft.replace(file)
+    return Stored(text, manifest)
 
 
 def remove(root: Path, identity: Identity) -> None:

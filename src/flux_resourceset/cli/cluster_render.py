@@ -90,10 +90,9 @@ def _deliver(session: Session, objects: list[rendering.Manifest]) -> None:
     if folder is None:
         session.output.raw(dialect.presented(objects).encode())
     else:
-        try:
+        with cluster_files.writing(folder):
+            Path(folder).mkdir(parents=True, exist_ok=True)
             for manifest in objects:
                 cluster_files.write(Path(folder), manifest)
-        except OSError as exc:
-            raise failures.usage(f"{folder} cannot be written: {exc.strerror}") from exc
     where = f" in {folder}" if folder else ""
     session.say(f"{len(objects)} object{'' if len(objects) == 1 else 's'}{where}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,7 +70,7 @@ class _Simulation:
                 self._tell(changes)
         return worst
 
-    def _view(self, view: View) -> list[Change]:
+    def _view(self, view: View) -> Iterable[Change]:
         inputs = cluster_views.polled(self._session.client, self._dns, view.name)
         template = view.template
         assert template is not None
@@ -83,7 +84,7 @@ class _Simulation:
             self._troubles[view.name] = reason
             self._session.say(f"! {view.name}: {reason}; the last state is kept")
 
-    def _tell(self, changes: list[Change]) -> None:
+    def _tell(self, changes: Iterable[Change]) -> None:
         out = self._session.output
         for change in changes:
             out.line(f"{out.coloured(change.sign, _MEANINGS[change.sign])} {output.printable(str(change))}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from flux_resourceset.cli.cluster_files import Identity
 from flux_resourceset.render import resourcesets
 
 OWNER = f"resourceset.{resourcesets.GROUP}/name"
-_LONGEST = 72  # of a value in a line about it
+_LONGEST = 160  # characters of a value in a line about it: an entry of valuesFrom with usual names fits
 
 
 class Change(NamedTuple):
@@ -28,31 +29,46 @@ class Change(NamedTuple):
 
 
 class State:
-    """The objects of a simulated cluster, held in memory and in files."""
+    """The objects of a simulated cluster. The files are the truth; what was read or written last is held to see drift."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._objects = cluster_files.load(root)
+        with cluster_files.writing(root):
+            self._objects = cluster_files.load(root)
+            root.mkdir(parents=True, exist_ok=True)
         self._kept: set[Identity] = set()
 
-    def apply(self, owner: str, wanted: Sequence[render.Manifest]) -> list[Change]:
-        """Make the objects of one ResourceSet what it wants; those of others are left alone."""
+    def apply(self, owner: str, wanted: Sequence[render.Manifest]) -> Iterator[Change]:
+        """Make the objects of one ResourceSet what it wants, change by change; those of others are left alone."""
         targets = {resourcesets.identity(manifest): manifest for manifest in wanted}
-        changes = [*self._put(targets), *self._prune(owner, targets)]
+        with cluster_files.writing(self._root):
+            self._look(owner, targets)
+            yield from self._put(targets)
+            yield from self._prune(owner, targets)
         self._kept -= targets.keys()
-        return changes
+
+    def _look(self, owner: str, targets: Mapping[Identity, render.Manifest]) -> None:
+        """Somebody may have changed or removed files since."""
+        for identity, last in list(self._objects.items()):
+            if identity not in targets and _owner(last.manifest) != owner:
+                continue
+            now = cluster_files.again(self._root, identity, last)
+            if now is None:
+                del self._objects[identity]
+            else:
+                self._objects[identity] = now
 
     def _put(self, targets: Mapping[Identity, render.Manifest]) -> Iterator[Change]:
         for identity, manifest in targets.items():
             before = self._objects.get(identity)
-            if before == manifest:
+            fields = tuple(differences(before.manifest, manifest)) if before else ()
+            if before and not fields:
                 continue
-            cluster_files.write(self._root, manifest)
-            self._objects[identity] = manifest
-            yield Change("+", identity) if before is None else Change("~", identity, tuple(differences(before, manifest)))
+            self._objects[identity] = cluster_files.write(self._root, manifest)
+            yield Change("~" if before else "+", identity, fields)
 
     def _prune(self, owner: str, targets: Mapping[Identity, render.Manifest]) -> Iterator[Change]:
-        for identity, manifest in list(self._objects.items()):
+        for identity, (_, manifest) in list(self._objects.items()):
             if identity in targets or _owner(manifest) != owner:
                 continue
             if resourcesets.annotation(manifest, resourcesets.PRUNE) == resourcesets.DISABLED:
@@ -84,11 +100,26 @@ def differences(before: Any, after: Any, where: str = "") -> Iterator[str]:
                 yield f"{place}: {_shown(after[key])} is new"
             else:
                 yield from differences(before[key], after[key], place)
-    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for position, (old, new) in enumerate(zip(before, after, strict=True)):
-            yield from differences(old, new, f"{where}[{position}]")
-    elif before != after:
-        yield f"{where}: {_shown(before)} → {_shown(after)}"
+    elif isinstance(before, list) and isinstance(after, list):
+        yield from _items(before, after, where)
+    elif before != after or type(before) is not type(after):  # to Python, true is 1
+        old, new = _apart(json.dumps(before, ensure_ascii=False), json.dumps(after, ensure_ascii=False))
+        yield f"{where}: {old} → {new}"
+
+
+def _items(before: list[Any], after: list[Any], where: str) -> Iterator[str]:
+    """What stayed is recognised also where something came before it."""
+    olds, news = ([json.dumps(item, sort_keys=True) for item in items] for items in (before, after))
+    for tag, old, old_end, new, new_end in difflib.SequenceMatcher(None, olds, news, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        both = min(old_end - old, new_end - new)
+        for offset in range(both):
+            yield from differences(before[old + offset], after[new + offset], f"{where}[{new + offset}]")
+        for position in range(old + both, old_end):
+            yield f"{where}[{position}]: {_shown(before[position])} → gone"
+        for position in range(new + both, new_end):
+            yield f"{where}[{position}]: {_shown(after[position])} is new"
 
 
 def _inside(where: str, key: str) -> str:
@@ -98,5 +129,17 @@ def _inside(where: str, key: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+    return _cut(json.dumps(value, ensure_ascii=False))
+
+
+def _apart(before: str, after: str) -> tuple[str, str]:
+    """Both cut to where they differ."""
+    alike = next((place for place, (old, new) in enumerate(zip(before, after, strict=False)) if old != new), 0)
+    start = alike - _LONGEST // 3
+    if start > 0 and max(len(before), len(after)) > _LONGEST:
+        before, after = f"…{before[start:]}", f"…{after[start:]}"
+    return _cut(before), _cut(after)
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -22,6 +22,8 @@ Input = Mapping[str, Any]
 Engine = Callable[[render.Manifest, Sequence[Input]], list[render.Manifest]]
 
 FLUX_OPERATOR = "flux-operator"
+_MAX_BODY = 900 * 1024  # bytes; Flux Operator refuses more
+_LONGEST = 2**63 / 1e9  # seconds; Go counts nanoseconds in 63 bits, and so does the clock here
 _PATIENCE = 120.0  # seconds for one run of its CLI; ten thousand inputs take it less than ten
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -77,8 +79,7 @@ def provider_name(template: render.Manifest) -> str | None:
 
 
 def cluster(session: Session, id: str) -> dict[str, Any]:
-    found: dict[str, Any] = session.client.get(client.path("clusters", id)).json()
-    return found
+    return session.client.get(client.path("clusters", id)).object(cluster_dns=str, cluster_name=str, environment=str)
 
 
 def dns(session: Session, id: str) -> str:
@@ -97,18 +98,24 @@ def polled(server: client.Client, dns: str, view: str) -> list[Input]:
         answer = server.get(client.path("api", "v2", "flux", "clusters", dns, view))
         if answer.status != 200:
             raise Unusable(f"the server answered {answer.status}")
-        return listed(answer.json(), "the answer")
+        if len(answer.body) > _MAX_BODY:
+            raise Unusable(f"the answer has {len(answer.body)} bytes, and Flux takes no more than {_MAX_BODY}")
+        # a list alone is no answer: Flux would refuse it, and an empty one would delete everything here
+        return listed(answer.object(inputs=list)["inputs"], "the answer")
     except client.Problem as problem:
         raise Unusable(f"the server answered {problem.status}: {problem}") from problem
     except client.Unreachable as exc:
         raise Unusable(str(exc)) from exc
 
 
-def listed(value: Any, where: str) -> list[Input]:
-    """Inputs out of a list, or out of the envelope that Flux gets."""
-    found = value.get("inputs") if isinstance(value, dict) else value
+def listed(found: Any, where: str) -> list[Input]:
+    """Inputs as Flux takes them: a list, each with an id of its own."""
     if not isinstance(found, list):
         raise Unusable(f"{where} holds no list of inputs")
+    try:
+        dialect.check_levels(found)
+    except render.TemplateError as exc:
+        raise Unusable(f"{where} is {exc}") from exc
     ids = [item.get("id") if isinstance(item, dict) else None for item in found]
     if not all(isinstance(id, str) for id in ids) or len(set(ids)) != len(ids):
         raise Unusable(f"{where} holds inputs without an id of their own")
@@ -120,8 +127,8 @@ def seconds(text: str, option: str) -> float:
     if not re.fullmatch(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h))+", text):
         raise failures.usage(f"{option} is {text!r}; write it as in 30s or 5m")
     found = sum(float(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9.]+)(ms|s|m|h)", text))
-    if not found:
-        raise failures.usage(f"{option} must be more than nothing")
+    if not 0 < found < _LONGEST:
+        raise failures.usage(f"{option} is {text!r}; it must be more than nothing and less than 292 years")
     return found
 
 
@@ -177,16 +184,22 @@ def read(session: Session, name: str) -> str:
 
 
 def read_inputs(session: Session, name: str) -> list[Input]:
-    text = read(session, name)
+    """A list, or the envelope that Flux gets."""
+    value = _value(read(session, name), name)
     try:
-        value = json.loads(text)
-    except ValueError:
-        try:
-            documents = [document for _, document in dialect.documents(text)]
-        except render.TemplateError as exc:
-            raise failures.usage(f"{name} is neither JSON nor YAML: {exc}") from exc
-        value = documents[0] if len(documents) == 1 else None
-    try:
-        return listed(value, name)
+        return listed(value.get("inputs") if isinstance(value, dict) else value, name)
     except Unusable as exc:
         raise failures.usage(str(exc)) from exc
+
+
+def _value(text: str, name: str) -> Any:
+    """What a file says in JSON or, the slow way, in YAML."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        documents = [document for _, document in dialect.documents(text)]
+    except render.TemplateError as exc:
+        raise failures.usage(f"{name}: {exc}") from exc
+    return documents[0] if len(documents) == 1 else None

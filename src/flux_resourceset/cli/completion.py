@@ -70,7 +70,7 @@ def script(session: Session) -> int:
 
 def complete(words: Sequence[str], session: Session) -> int:
     """What could stand at the place of the last word, a line each; nothing when in doubt."""
-    known = session.offline_kinds()
+    known = session.likely_kinds()
     last = words[-1] if words else ""
     for candidate in _candidates(list(words[:-1]), last, known, session):
         if candidate == FILES or candidate.startswith(last):
@@ -87,7 +87,7 @@ def _candidates(before: list[str], last: str, known: Kinds, session: Session) ->
             yield from _values(waiting, known, session)
         elif not plain:
             yield from (found.word for found in groups)
-            yield from _options(grammar.GLOBALS, last)
+            yield from _options(grammar.GLOBALS)
         return
     single = group.commands[0].words == (group.word,)
     command = group.commands[0] if single else next((c for c in group.commands if c.words[1:] == tuple(plain[1:2])), None)
@@ -103,13 +103,13 @@ def _of_command(command: Command, before: list[str], last: str, known: Kinds, se
     if waiting is not None:
         yield from _values(waiting, known, session)
     elif last.startswith("-"):
-        yield from _options(options, last)
+        yield from _options(options)
     else:
         position = len(plain) - len(command.words)
         if position < len(command.arguments):
             yield from _values(command.arguments[position], known, session)
         else:
-            yield from _options(options, last)
+            yield from _options(options)
 
 
 def _plain(words: list[str], options: Sequence[Option]) -> tuple[list[str], Option | None]:
@@ -128,7 +128,7 @@ def _plain(words: list[str], options: Sequence[Option]) -> tuple[list[str], Opti
     return plain, waiting
 
 
-def _options(options: Sequence[Option], last: str) -> Iterator[str]:
+def _options(options: Sequence[Option]) -> Iterator[str]:
     for option in options:
         yield option.name
         if option.negatable:
@@ -155,6 +155,6 @@ def _values(wanted: Option | Argument, known: Kinds, session: Session) -> Iterat
 
 def _ids(kind: str, session: Session) -> list[str]:
     try:
-        return [item["id"] for item in session.connect(_PATIENCE).get(client.path(kind)).json()]
+        return [str(item.get("id", "")) for item in session.connect(_PATIENCE).get(client.path(kind)).objects()]
     except (client.Problem, client.Unreachable, failures.Failure):
         return []

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flux_resourceset.cli import failures
+from flux_resourceset.cli import failures, replacing
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
@@ -81,12 +81,16 @@ def _checked(file: str, text: str) -> dict[str, Any]:
 
     try:
         content = yaml.safe_load(text) or {}
-    except yaml.YAMLError as exc:
+    except (yaml.YAMLError, ValueError) as exc:
         raise failures.usage(f"{file} is not YAML: {str(exc).splitlines()[0]}") from exc
     contexts = content.get("contexts") or {} if isinstance(content, dict) else None
     if not isinstance(contexts, dict) or not all(isinstance(item, dict) for item in contexts.values()):
         raise failures.usage(f"{file}: `contexts` must map names to url, token and write-token")
+    if not isinstance(content.get("current-context", ""), str | None):
+        raise failures.usage(f"{file}: current-context must be the name of a context")
     for name, context in contexts.items():
+        if not isinstance(name, str):
+            raise failures.usage(f"{file}: contexts: the name {name!r} is no text; put it in quotes")
         for field, value in context.items():
             if field not in _FIELDS.values() or not isinstance(value, str):
                 raise failures.usage(f"{file}: context {name!r}: {field} must be one of url, token, write-token, with a text")
@@ -97,12 +101,10 @@ def _write(environment: Mapping[str, str], content: dict[str, Any]) -> str:
     import yaml
 
     file = path(environment)
-    draft = f"{file}.{os.getpid()}"
+    text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
     try:
         os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as stream:
-            yaml.safe_dump(content, stream, sort_keys=False, allow_unicode=True)
-        os.replace(draft, file)
+        replacing.replace(file, text.encode())
     except OSError as exc:
         raise failures.usage(f"{file} cannot be written: {exc.strerror}") from exc
     return file
@@ -121,11 +123,11 @@ def set_context(session: Session) -> int:
     for field, value in given.items():
         stored[field] = _secret(session, field) if value == "-" and field != "url" else value
     if "url" in given:
-        session.check_url(stored["url"])
+        session.check_url(stored["url"], "--url")
     content.setdefault("current-context", name)
     file = _write(session.environment, content)
     session.say(f"context {name!r} stored in {file}")
-    session.data(_row(content, name))
+    session.data(_row(content, name), name=name)
     return failures.OK
 
 
@@ -150,7 +152,7 @@ def use_context(session: Session) -> int:
     content["current-context"] = name
     _write(session.environment, content)
     session.say(f"context {name!r} is now the current one")
-    session.data(_row(content, name))
+    session.data(_row(content, name), name=name)
     return failures.OK
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flux_resourceset.cli import batches, failures, inspection, references
+from flux_resourceset.cli.kinds import CLUSTERS
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.kinds import Kind
@@ -30,7 +31,8 @@ def patch_component(session: Session) -> int:
     (result,) = batches.submit(session, [operation])
     before, after = (result[name]["patches"].get(id, {}) for name in ("before", "after"))
     lines = [f"{key}: {before.get(key, '(none)')} → {after.get(key, '(none)')}" for key in dict.fromkeys([*before, *after])]
-    session.data({"cluster": cluster, kind.singular: id, "before": before, "after": after}, *lines)
+    told = {"cluster": cluster, kind.singular: id, "before": before, "after": after}
+    session.data(told, *lines, name=f"{CLUSTERS}/{cluster}")
     session.say(batches.summary([result], False))
     return failures.OK
 

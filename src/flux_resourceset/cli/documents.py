@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from flux_resourceset.cli import failures
+from flux_resourceset.cli import failures, fields
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.kinds import Kind, Kinds
@@ -70,9 +70,10 @@ def read(sources: Iterable[str], kinds: Kinds, stdin: TextIO) -> list[Document]:
         for name, text in _texts(source, stdin):
             for place, value in _values(name, text):
                 document = _document(kinds, place, value)
-                before = seen.setdefault((document.kind.name, document.id), place)
-                if before != place:
-                    raise failures.usage(f'{place}: {document.kind.name} "{document.id}" stands in {before} already')
+                key = kind, id = document.kind.name, document.id
+                if key in seen:
+                    raise failures.usage(f'{place}: {kind} "{id}" is given twice; it stands in {seen[key]} already')
+                seen[key] = place
                 found.append(document)
     if not found:
         raise failures.usage(f"{', '.join(sources)}: there is no document in it")
@@ -109,16 +110,17 @@ def _texts(source: str, stdin: TextIO) -> Iterator[tuple[str, str]]:
     if source == "-":
         yield "stdin", _text("stdin", getattr(stdin, "buffer", stdin).read())
         return
-    if os.path.isdir(source):
-        for entry in sorted(os.listdir(source)):
-            if entry.endswith(_SUFFIXES):
-                yield from _texts(os.path.join(source, entry), stdin)
-        return
     try:
+        if os.path.isdir(source):
+            for entry in sorted(os.listdir(source)):
+                if entry.endswith(_SUFFIXES):
+                    yield from _texts(os.path.join(source, entry), stdin)
+            return
         with open(source, "rb") as stream:
-            yield source, _text(source, stream.read())
+            raw = stream.read()
     except OSError as exc:
         raise failures.usage(f"{source}: cannot be read: {exc.strerror}") from exc
+    yield source, _text(source, raw)
 
 
 def _text(name: str, raw: bytes | str) -> str:
@@ -134,6 +136,8 @@ def _values(name: str, text: str) -> list[tuple[str, Any]]:
     loaded = _json_values(name, text) if text.lstrip()[:1] in ("{", "[") else None
     for number, value in enumerate(loaded if loaded is not None else _yaml_values(name, text), start=1):
         place = name if number == 1 else f"{name} (document {number})"
+        if (pointer := fields.not_finite(value)) is not None:
+            raise failures.usage(f"{place}: {pointer or 'it'} is no finite number, which JSON cannot say")
         if isinstance(value, list):
             found += [(f"{place}[{position}]", item) for position, item in enumerate(value)]
         elif value is not None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
 from flux_resourceset import client
 from flux_resourceset.cli import batches, documents, failures
+from flux_resourceset.cli.grammar import PROGRAM
 from flux_resourceset.cli.session import explained
 
 if TYPE_CHECKING:
@@ -25,13 +27,14 @@ _MISSING: Any = object()
 def edit(session: Session) -> int:
     kind, id = session.kind, session.values.required("id")
     session.writes()
+    editor = _editor(session)
     path = client.path(kind.name, id)
     answer = session.client.get(path)
-    base, tag = answer.json(), answer.headers.get("etag", "")
+    base, tag = answer.object(), answer.headers.get("etag", "")
     file = _written(kind, id, base)
     keep = True
     try:
-        _open_editor(session, file)
+        _open(editor, file)
         mine = documents.read_one(file, kind, id, session.stdin)
         if mine == base:
             keep = False
@@ -50,15 +53,16 @@ def edit(session: Session) -> int:
         if not keep:
             os.unlink(file)
     results = [{"kind": kind.name, "id": id, "operation": "update", "revision": stored[1], "before": base, "after": stored[0]}]
-    if session.output.form == "yaml":
-        session.output.documents(kind, [stored[0]], single=True)
-    else:
-        batches.show(session, results, stored[0])
+    batches.show(session, results, [(kind.name, stored[0])], single=True)
     return failures.OK
 
 
 def _kept(failure: failures.Failure, file: str) -> tuple[Any, ...]:
-    return failure.code, *failure.lines, f"what you wrote is kept in {file}; apply it with: flux-resourceset-cli apply -f {file}"
+    """After a conflict applying the file would undo what somebody else did."""
+    remedy = f"apply it with: {PROGRAM} apply -f {file}"
+    if failure.code == failures.CONFLICT:
+        remedy = f"see what differs with: {PROGRAM} diff -f {file}, then edit again"
+    return failure.code, *failure.lines, f"what you wrote is kept in {file}; {remedy}"
 
 
 def _written(kind: Kind, id: str, document: Document) -> str:
@@ -69,8 +73,15 @@ def _written(kind: Kind, id: str, document: Document) -> str:
     return file
 
 
-def _open_editor(session: Session, file: str) -> None:
-    editor = session.environment.get("EDITOR") or "vi"
+def _editor(session: Session) -> str:
+    given = (session.environment.get(name, "").strip() for name in ("EDITOR", "VISUAL"))
+    editor = next(filter(None, given), "")
+    if not editor and not (session.stdin.isatty() and sys.stdout.isatty()):
+        raise failures.usage("EDITOR is not set, and without a terminal there is no other; set it, or use update or apply")
+    return editor or "vi"
+
+
+def _open(editor: str, file: str) -> None:
     try:
         code = subprocess.run([*shlex.split(editor), file], check=False).returncode  # noqa: S603  # the user's own editor
     except (OSError, ValueError) as exc:
@@ -84,12 +95,14 @@ def _stored(session: Session, path: str, base: Document, mine: Document, tag: st
     for _ in range(_ATTEMPTS):
         try:
             answer = session.client.send("PUT", path, mine, headers={"If-Match": tag})
-            return answer.json(), int(answer.headers.get("etag", '"0"').strip('"'))
+            for text in answer.headers.get("x-warning", "").splitlines():
+                session.warn(text)
+            return answer.object(), int(answer.headers.get("etag", '"0"').strip('"'))
         except client.Problem as problem:
             if problem.status != 412:
                 raise
         answer = session.client.get(path)
-        theirs, tag = answer.json(), answer.headers.get("etag", "")
+        theirs, tag = answer.object(), answer.headers.get("etag", "")
         conflicts: list[str] = []
         mine, base = merged(base, mine, theirs, "", conflicts), theirs
         if conflicts:

@@ -18,7 +18,7 @@ MEANINGS = {
     USAGE: "the command line, a file or the configuration is wrong; for `diff`, any error",
     REFUSED: "refused: a document breaks its rules, or the token does not have the right",
     NOT_FOUND: "something that was named does not exist",
-    UNREACHABLE: "the server cannot be reached, or failed",
+    UNREACHABLE: "the server cannot be reached, failed, or gave an answer that is not understood",
     CONFLICT: "conflict: it exists with other content, is in use, or somebody else changed it",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -148,9 +149,12 @@ def _value(field: Field, values: Values, update: bool) -> Any:
 
 def _number(text: str, shape: str) -> int | float:
     try:
-        return int(text) if shape == "integer" else float(text) if set(text) & set(".eE") else int(text)
+        number = float(text) if shape == "number" and set(text) & set(".eE") else int(text)
     except ValueError:
-        raise _Violation(f"must be {'an integer' if shape == 'integer' else 'a number'}") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise _Violation(f"must be {'an integer' if shape == 'integer' else 'a number'}")
+    return number
 
 
 def _item(field: Field, text: str) -> Any:
@@ -164,9 +168,24 @@ def json_value(text: str, option: str) -> Any:
         raise ValueError(f"{word} is not JSON")
 
     try:
-        return json.loads(text, parse_constant=constant)
+        value = json.loads(text, parse_constant=constant)
     except (ValueError, RecursionError) as exc:
         raise failures.usage(f"{option} {text!r} is not JSON: {exc}") from exc
+    if not_finite(value) is not None:
+        raise failures.usage(f"{option} {text!r} holds a number that is too large")
+    return value
+
+
+def not_finite(value: Any) -> str | None:
+    """Where in a value a number stands that JSON cannot say, as a pointer."""
+    rest = [("", value)]
+    while rest:
+        place, item = rest.pop()
+        if isinstance(item, dict | list):
+            rest += [(f"{place}/{key}", inner) for key, inner in (item.items() if isinstance(item, dict) else enumerate(item))]
+        elif isinstance(item, float) and not math.isfinite(item):
+            return place
+    return None
 
 
 def pairs(texts: list[str], option: str, *, removes: bool = False) -> dict[str, str | None]:

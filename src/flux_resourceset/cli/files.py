@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from flux_resourceset import client
 from flux_resourceset.cli import batches, documents, failures
 from flux_resourceset.cli.documents import Document
-from flux_resourceset.cli.session import explained
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
@@ -27,11 +26,7 @@ def _read(session: Session) -> list[Document]:
 def apply(session: Session) -> int:
     session.writes()
     results = _applied(session, _read(session), session.values.flag("dry-run"))
-    if session.output.form == "yaml" and not session.values.flag("dry-run"):
-        session.output.yaml({"kind": result["kind"], **result["after"]} for result in results)
-        session.say(batches.summary(results, False))
-    else:
-        batches.show(session, results, [result["after"] for result in results])
+    batches.show(session, results, [(result["kind"], result["after"]) for result in results], single=False)
     return failures.OK
 
 
@@ -64,7 +59,7 @@ def _existing(session: Session, found: list[Document]) -> set[tuple[str, str]]:
     existing: set[tuple[str, str]] = set()
     for kind, ids in by_kind.items():
         if len(ids) > _ASKED_ONE_BY_ONE:
-            existing |= {(kind, item["id"]) for item in session.client.get(client.path(kind)).json()}
+            existing |= {(kind, item["id"]) for item in session.client.get(client.path(kind)).objects()}
         else:
             existing |= {(kind, id) for id in ids if _exists(session, kind, id)}
     return {(kind, id) for kind, id in existing if id in by_kind[kind]}
@@ -86,7 +81,7 @@ def delete(session: Session) -> int:
     session.confirm(f"delete {len(found)} document(s)?")
     operations = [{"op": "delete", "kind": document.kind.name, "id": document.id} for document in found]
     results = batches.submit(session, operations)
-    batches.show(session, results, [result["before"] for result in results])
+    batches.show(session, results, [(result["kind"], result["before"]) for result in results], single=False)
     return failures.OK
 
 
@@ -94,21 +89,13 @@ def delete(session: Session) -> int:
 
 
 def diff(session: Session) -> int:
-    """0 the same, 1 different, 2 any error: scripts need these three and no more."""
-    try:
-        results = _applied(session, _read(session), dry_run=True)
-    except client.Problem as problem:
-        raise failures.Failure(failures.USAGE, *explained(problem).lines) from problem
-    except client.Unreachable as exc:
-        raise failures.Failure(failures.USAGE, str(exc)) from exc
-    except failures.Failure as failure:
-        raise failures.Failure(failures.USAGE, *failure.lines) from failure
+    results = _applied(session, _read(session), dry_run=True)
     changed = [result for result in results if result["operation"] != "unchanged"]
     if session.output.human:
         for result in changed:
             _show_difference(session, result)
     else:
-        session.output.value(batches.rehearsed(changed), tuple)
+        session.output.value(batches.rehearsed(changed), tuple, batches.names(changed))
     session.say(batches.summary(results, True))
     return failures.DIFFERENT if changed else failures.OK
 

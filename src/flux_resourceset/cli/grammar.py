@@ -23,6 +23,7 @@ class Option(NamedTuple):
     choices: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     completes: str = ""  # "file", or the kind whose ids go here
+    least: int | None = None  # takes a whole number, at least this
 
     @property
     def key(self) -> str:
@@ -61,7 +62,7 @@ class Command(NamedTuple):
     examples: tuple[str, ...] = ()  # what follows the program's name
     details: str = ""
     kind: str = ""  # the kind whose group it is in
-    hidden: bool = False
+    any_failure_is_usage: bool = False  # one exit code for all, for scripts
 
     @property
     def name(self) -> str:
@@ -227,12 +228,18 @@ def _read_option(values: Values, known: dict[str, tuple[Option, bool]], word: st
         value = rest.pop(0)
     if option.choices and value not in option.choices:
         raise failures.usage(f"{name} is {value!r}; it must be one of {', '.join(option.choices)}")
+    if option.least is not None and not _is_whole(value, option.least):
+        raise failures.usage(f"{name} is {value!r}; it must be a whole number of at least {option.least}")
     if option.many:
         values.add(option.key, value)
     elif option.key in values:
         raise failures.usage(f"{name} is given twice")
     else:
         values.set(option.key, value)
+
+
+def _is_whole(text: str, least: int) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19 and int(text) >= least  # longer ones fit no counter
 
 
 def _place(values: Values, arguments: Sequence[Argument], positional: list[str], where: str) -> None:

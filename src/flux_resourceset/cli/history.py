@@ -31,7 +31,7 @@ def changes(session: Session) -> int:
         query["kind"] = kind.name
     if values.flag("follow"):
         return _follow(session, query)
-    found = session.client.get("/changes", query).json()
+    found = session.client.get("/changes", query).objects()
     if session.output.human:
         session.output.table(_COLUMNS, [_row(entry) for entry in found])
     else:
@@ -51,7 +51,7 @@ def _row(entry: Entry) -> list[str]:
 
 def _follow(session: Session, query: dict[str, str]) -> int:
     """Print entries as they come, until interrupted; a server that restarts is waited for."""
-    found = session.client.get("/changes", {"limit": _AT_FIRST, **query}).json()
+    found = session.client.get("/changes", {"limit": _AT_FIRST, **query}).objects()
     last = 0
     lost = False
     while True:
@@ -63,7 +63,9 @@ def _follow(session: Session, query: dict[str, str]) -> int:
         try:
             found = _since(session.client, query, last)
             lost = False
-        except client.Unreachable as exc:
+        except (client.Unreachable, client.Problem) as exc:
+            if isinstance(exc, client.Problem) and exc.status < 500:
+                raise  # it answers, and will not answer otherwise
             if not lost:
                 session.say(f"{exc}; still trying")
             found, lost = [], True
@@ -74,7 +76,7 @@ def _since(server: client.Client, query: dict[str, str], last: int) -> list[Entr
     found: list[Entry] = []
     before: dict[str, int] = {}
     while True:
-        page = server.get("/changes", {**query, "limit": _PAGE, **before}).json()
+        page = server.get("/changes", {**query, "limit": _PAGE, **before}).objects()
         new = [entry for entry in page if entry["revision"] > last]
         found += new
         if len(new) < len(page) or len(page) < _PAGE:

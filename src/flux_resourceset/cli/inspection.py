@@ -19,21 +19,24 @@ _PATIENCE = 1.0  # seconds that `version` waits for a server
 
 def inputs(session: Session) -> int:
     path = client.path("api", "v2", "flux", kinds.CLUSTERS, session.values.required("dns"), session.values.required("view"))
-    session.output.raw(session.client.get(path).body)
+    answer = session.client.get(path)
+    answer.object(inputs=list)  # a proxy's page is nothing that Flux gets
+    session.output.raw(answer.body)
     return failures.OK
 
 
 def version(session: Session) -> int:
-    server = _server_version(session) if session.target.url else None
+    server = _server_version(session.target.url) if session.target.url else None
     known = {"client": __version__, "server": server}
-    session.data(known, f"client {__version__}", f"server {server or 'unknown: it did not answer'}")
+    session.data(known, f"client {__version__}", f"server {server or 'unknown: it did not answer'}", name=__version__)
     return failures.OK
 
 
-def _server_version(session: Session) -> str | None:
+def _server_version(url: str) -> str | None:
+    """Asked where every server tells it, whatever its mode and without a token."""
     try:
-        return session.connect(_PATIENCE).get("/kinds").headers.get("x-server-version")
-    except (client.Unreachable, client.Problem, failures.Failure):
+        return client.Client(url, {}, timeout=_PATIENCE, deadline=True).get("/health").headers.get("x-server-version")
+    except (client.Unreachable, client.Problem, ValueError):
         return None
 
 
@@ -51,7 +54,7 @@ def overrides(session: Session) -> int:
             if kind.name in definitions:
                 rows += _differences(kind, cluster, definitions[kind.name], wanted.get(kind.name))
     if (limit := values.text("limit")) is not None:
-        rows = rows[: _whole(limit)]
+        rows = rows[: int(limit)]
     columns = ["cluster", "environment", "kind", "id", "field", "value", "default"]
     session.output.rows(rows, columns, name=lambda row: f"{row['cluster']}/{row['id']}/{row['field']}")
     if not rows and session.output.human:
@@ -59,14 +62,8 @@ def overrides(session: Session) -> int:
     return failures.OK
 
 
-def _whole(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise failures.usage(f"--limit is {text!r}; it must be a whole number of at least 1")
-    return int(text)
-
-
 def _by_id(session: Session, kind: kinds.Kind) -> dict[str, Document]:
-    return {document["id"]: document for document in session.client.get(client.path(kind.name)).json()}
+    return {document["id"]: document for document in session.client.get(client.path(kind.name)).objects()}
 
 
 def _clusters(session: Session) -> list[Document]:
@@ -74,10 +71,9 @@ def _clusters(session: Session) -> list[Document]:
     if (id := values.text("cluster")) is not None:
         if "selector" in values or "environment" in values or values.flag("all"):
             raise failures.usage("--cluster goes with none of --selector, --environment and --all")
-        return [session.client.get(client.path(kinds.CLUSTERS, id)).json()]
+        return [session.client.get(client.path(kinds.CLUSTERS, id)).object()]
     query = {name: values.required(name) for name in ("selector", "environment") if name in values}
-    found: list[Document] = session.client.get(client.path(kinds.CLUSTERS), query).json()
-    return found
+    return session.client.get(client.path(kinds.CLUSTERS), query).objects()
 
 
 def _differences(
@@ -116,19 +112,19 @@ def explain(session: Session) -> int:
         schema = fields[step]
     title = ".".join([kind.group, *path])
     described = {**schema, "description": kind.description} if not path else schema
-    session.data(described, *_explained(session, title, described))
+    session.data(described, *_explained(session, title, described), name=title)
     return failures.OK
 
 
 def _kinds_or_builtin(session: Session) -> kinds.Kinds:
     """The server's kinds, or those that are known without it: help must not need a server."""
     if not session.target.url:
-        return session.offline_kinds()
+        return session.likely_kinds()
     try:
         return session.kinds
     except (client.Unreachable, client.Problem, failures.Failure) as exc:
         session.say(f"note: the server's own kinds are not known ({exc}); these are those known without it")
-        return session.offline_kinds()
+        return session.likely_kinds()
 
 
 def _fields(schema: Document) -> Document:
@@ -141,18 +137,18 @@ def _fields(schema: Document) -> Document:
 
 
 def _explained(session: Session, title: str, schema: Document) -> Iterator[str]:
-    bold = session.output.coloured
-    yield f"{bold(title, 'bold')}  {type_name(schema)}"
+    coloured = session.output.coloured
+    yield f"{coloured(title, 'bold')}  {type_name(schema)}"
     yield f"  {schema.get('description', '')}"
     yield from (f"  {line}" for line in _rules(schema))
     fields = _fields(schema)
     required = (schema if "properties" in schema else schema.get("items", {})).get("required", ())
     if fields:
         yield ""
-        yield bold("Fields:", "bold")
+        yield coloured("Fields:", "bold")
     for name, field in fields.items():
         mark = ", required" if name in required else ""
-        yield f"  {bold(name, 'cyan')}  {type_name(field)}{mark}"
+        yield f"  {coloured(name, 'cyan')}  {type_name(field)}{mark}"
         yield f"      {field.get('description', '')}"
         yield from (f"      {line}" for line in _rules(field))
 

@@ -24,7 +24,7 @@ _UPDATE = Option("--update", "If it exists with other content, update it.")
 _CLEAR = Option("--clear", "Field to take away, so that its default holds. Repeatable.", "FIELD", many=True)
 _FORCE = Option("--force", "Also when clusters use it; it is then skipped for them.")
 _BY_LABEL = Option("--selector", "Only those whose labels match, as in tier=edge,!beta.", "SELECTOR", short="-l")
-_LISTING = (LIMIT, Option("--offset", "Leave out so many at the start.", "N"))
+_LISTING = (LIMIT, Option("--offset", "Leave out so many at the start.", "N", least=0))
 _BULK = (
     "With --selector, --environment or --all it acts on all these clusters in one transaction, and asks first "
     "when they are more than one."
@@ -127,7 +127,7 @@ def _create(kind: Kind, word: str) -> Command:
     found = create_fields(kind)
     given = " ".join(_shown(field) for field in found if field.name in kind.required)
     optional = next((field for field in found if field.shape == "map"), None)
-    given += f" {_shown(optional)}" if optional and not given else ""
+    given = given or (_shown(optional) if optional else "")
     plain = f"{word} create {example_id(kind)} {given}".rstrip()
     assigned = (f"{plain} --cluster demo-cluster-01",) if kind.field else ()
     return Command(
@@ -208,13 +208,16 @@ def _shown(field: fields.Field) -> str:
     if field.shape == "map" and isinstance(value, dict) and value:
         value = "=".join(map(str, next(iter(value.items()))))
     elif isinstance(value, list):
-        value = value[0] if value else "x"
-    text = value if isinstance(value, str) else json.dumps(value)
-    quoted = text if set(text) <= _PLAIN else f"'{text}'"
+        value = value[0] if value else example(field.schema.get("items", {}))
+    text = value if isinstance(value, str) and field.shape not in ("items", "json") else json.dumps(value, ensure_ascii=False)
+    quoted = text if set(text) <= _PLAIN else "'" + text.replace("'", "'\\''") + "'"
     return f"{field.option.name} {quoted}"
 
 
 def example(schema: Any) -> Any:
+    """A value as a schema wants it, as far as can be told."""
+    if not isinstance(schema, dict):
+        return "x"  # `true` takes anything
     if "example" in schema:
         return schema["example"]
     if "enum" in schema:
@@ -222,7 +225,14 @@ def example(schema: Any) -> Any:
     kind = schema.get("type", "string")
     if isinstance(kind, list):
         kind = kind[0]
-    return {"integer": 1, "number": 1, "boolean": True, "object": {"key": "value"}, "array": ["x"]}.get(str(kind), "v1.0.1")
+    if kind == "array":
+        return [example(schema.get("items", {}))]
+    if kind == "object" and schema.get("properties"):
+        properties = schema["properties"]
+        return {name: example(properties.get(name, {})) for name in schema.get("required") or properties}
+    if kind in ("integer", "number"):
+        return max(1, schema.get("minimum", 1))
+    return {"boolean": True, "object": {"key": "value"}}.get(str(kind), "x" if "format" in schema else "v1.0.1")
 
 
 # The differences of clusters, over all kinds that allow any

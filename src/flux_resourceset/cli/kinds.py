@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from flux_resourceset import __version__
-from flux_resourceset.cli import failures
+from flux_resourceset.cli import failures, replacing
 
 if TYPE_CHECKING:
     from flux_resourceset.client import Client
@@ -85,85 +85,87 @@ def from_server(server: Client, environment: Mapping[str, str]) -> Kinds:
     """What the server says, asked anew but sent only when it changed."""
     from flux_resourceset import client
 
-    known = _read(_cache_file(environment, server.url))
-    usable = known if known.get("url") == server.url and known.get("client") == __version__ else {}
-    headers = {"If-None-Match": usable["etag"]} if usable.get("etag") else {}
+    known, tag = _cached(environment, server.url)
     try:
-        answer = server.get("/kinds", headers=headers)
+        answer = server.get("/kinds", headers={"If-None-Match": tag} if tag else {})
     except client.Problem as problem:
         if problem.status != 404:
             raise
         raise failures.Failure(
             failures.NOT_FOUND, f"{server.url} does not serve operators; use the URL of a server with API_MODE=crud"
         ) from problem
-    if answer.status == 304:
-        return Kinds(usable["kinds"])
+    if answer.status == 304 and known is not None:
+        return known
     data = answer.json()
-    found = Kinds(data)
-    _write(
-        _cache_file(environment, server.url),
-        {"url": server.url, "client": __version__, "etag": answer.headers.get("etag"), "kinds": data},
-    )
-    return found
-
-
-def offline(environment: Mapping[str, str], url: str | None) -> Kinds:
-    """What the server said last, or else the built-in kinds; for help and completion, which ask nobody."""
-    known = _read(_cache_file(environment, url)) if url else {}
-    if known.get("url") == url and known.get("client") == __version__:
-        return Kinds(known["kinds"])
-    return builtin(environment)
-
-
-def builtin(environment: Mapping[str, str]) -> Kinds:
-    """The kinds of the package; reading YAML is slow, so they are kept as JSON."""
-    folder = os.path.join(os.path.dirname(os.path.dirname(__file__)), "resources")
-    state = sorted([entry.name, entry.stat().st_mtime_ns, entry.stat().st_size] for entry in os.scandir(folder))
-    file = _cache_file(environment, "built-in")
-    known = _read(file)
-    if known.get("version") == __version__ and known.get("state") == state:
-        return Kinds(known["kinds"])
-    data = packaged()
-    _write(file, {"version": __version__, "state": state, "kinds": data})
+    if not _understood(data):
+        raise client.not_understood("these are no kinds")
+    _cache(environment, server.url, {"etag": answer.headers.get("etag"), "kinds": data})
     return Kinds(data)
 
 
-def packaged() -> list[dict[str, Any]]:
-    from flux_resourceset import kinds
+def last_told(environment: Mapping[str, str], url: str) -> Kinds | None:
+    """What the server said last, if it was ever asked."""
+    return _cached(environment, url)[0]
 
-    return [kind.described() for kind in kinds.load()]
+
+def packaged() -> list[dict[str, Any]]:
+    """The built-in kinds, described when the package was made: their own files take longer to read than help may take."""
+    with open(os.path.join(os.path.dirname(__file__), "builtin_kinds.json"), encoding="utf-8") as stream:
+        found: list[dict[str, Any]] = json.load(stream)
+    return found
+
+
+_MEMBERS: Mapping[str, Any] = {
+    "kind": str, "description": str, "singular": str, "cluster_field": str | None, "endpoint": str | None, "patches": bool,
+    "overrides": list, "reference": dict, "filters": list, "methods": dict, "schema": dict,
+}  # fmt: skip
+
+
+def _understood(data: Any) -> bool:
+    """Whether it is what `GET /kinds` gives, and not some other JSON."""
+    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
+        return False
+    for item in data:
+        if not all(name in item and isinstance(item[name], kind) for name, kind in _MEMBERS.items()):
+            return False
+        properties = item["schema"].get("properties")
+        if not isinstance(properties, dict) or not isinstance(properties.get("id"), dict):
+            return False
+    return any(item["kind"] == CLUSTERS for item in data)
 
 
 # The cache: never needed, so no failure of it is told
 
 
-def _cache_file(environment: Mapping[str, str], name: str) -> str | None:
+def _cache_file(environment: Mapping[str, str], url: str) -> str | None:
     folder = environment.get("XDG_CACHE_HOME")
     if not folder and environment.get("HOME"):
         folder = os.path.join(environment["HOME"], ".cache")
     if not folder:
         return None
-    plain = "".join(letter if letter.isalnum() or letter in ".-" else "_" for letter in name)[-120:]
+    plain = "".join(letter if letter.isalnum() or letter in ".-" else "_" for letter in url)[-120:]
     return os.path.join(folder, "flux-resourceset", f"kinds-{plain}.json")
 
 
-def _read(file: str | None) -> dict[str, Any]:
+def _cached(environment: Mapping[str, str], url: str) -> tuple[Kinds | None, str | None]:
+    """The kinds of a server and their ETag, as it told this version of the program."""
     try:
-        with open(file or "", encoding="utf-8") as stream:
+        with open(_cache_file(environment, url) or "", encoding="utf-8") as stream:
             found = json.load(stream)
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) and isinstance(found.get("kinds"), list) else {}
+        if (found["url"], found["client"]) == (url, __version__) and _understood(found["kinds"]):
+            return Kinds(found["kinds"]), found["etag"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        pass  # it is made anew
+    return None, None
 
 
-def _write(file: str | None, content: dict[str, Any]) -> None:
+def _cache(environment: Mapping[str, str], url: str, content: dict[str, Any]) -> None:
+    file = _cache_file(environment, url)
     if file is None:
         return
-    draft = f"{file}.{os.getpid()}"
+    text = json.dumps({"url": url, "client": __version__, **content}, separators=(",", ":"))
     try:
         os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
-        with open(draft, "w", encoding="utf-8") as stream:
-            json.dump(content, stream, separators=(",", ":"))
-        os.replace(draft, file)  # others may be reading it
+        replacing.replace(file, text.encode(), durable=False)
     except OSError:
         pass

@@ -16,11 +16,13 @@ _COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33",
 
 # Colour says what a word means: what came, what changed, what went, what is off.
 _MEANINGS = {
-    "created": "green", "create": "green", "true": "green", "+": "green",
-    "updated": "yellow", "update": "yellow",
-    "deleted": "red", "delete": "red", "false": "red", "-": "red", "error:": "red",
+    "created": "green", "+": "green",
+    "updated": "yellow", "warning:": "yellow",
+    "deleted": "red", "-": "red", "error:": "red",
     "unchanged": "dim", "@": "cyan",
 }  # fmt: skip
+
+_CELLS = {"true": "green", "false": "red", "-": "dim"}  # any other cell is data and stays plain, whatever it says
 
 _PAST = {"create": "created", "update": "updated", "delete": "deleted", "unchanged": "unchanged"}
 
@@ -92,12 +94,12 @@ class Output:
 
         self._stream.write(documents.dumped(values))
 
-    def value(self, value: Any, lines: Callable[[], Iterable[str]]) -> None:
-        """Anything that is no list of documents: data, or lines for people."""
+    def value(self, value: Any, lines: Callable[[], Iterable[str]], names: Iterable[str]) -> None:
+        """Anything that is no list of documents: data, lines for people, or the names of what it is about."""
         if self.form == "yaml":
             self.yaml([value])
-        elif self.human:
-            for line in lines():
+        elif self.human or self.form == "name":
+            for line in lines() if self.human else names:
                 self.line(line)
         else:
             self.json(value)
@@ -135,7 +137,7 @@ class Output:
         widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
         self.line("   ".join(self.coloured(h.ljust(w), "bold") for h, w in zip(heads, widths, strict=True)).rstrip())
         for row in rows:
-            cells = (self.coloured(text.ljust(width), text) for text, width in zip(row, widths, strict=True))
+            cells = (self.coloured(text.ljust(width), _CELLS.get(text, "")) for text, width in zip(row, widths, strict=True))
             self.line("   ".join(cells).rstrip())
 
     def result(self, kind: str, id: str, operation: str, *, dry_run: bool = False) -> None:

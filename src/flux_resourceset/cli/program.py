@@ -15,16 +15,19 @@ from flux_resourceset.cli.session import Session, failure
 
 def run(words: Sequence[str], environment: Mapping[str, str]) -> int:
     """Carry out a command line; whatever goes wrong is told in lines, never as a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
-            stream.reconfigure(encoding="utf-8")  # JSON and YAML are UTF-8, whatever the locale says
-    session = Session(environment, grammar.globals_in(words))
+    _prepare_streams()
+    try:
+        return _ended(Session(environment, grammar.globals_in(words)), words)
+    finally:
+        _abandon_broken_streams()
+
+
+def _ended(session: Session, words: Sequence[str]) -> int:
     try:
         code = _run(session, words)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else Python complains while it closes stdout
         return failures.BROKEN_PIPE
     except KeyboardInterrupt:
         session.say("")
@@ -34,6 +37,25 @@ def run(words: Sequence[str], environment: Mapping[str, str]) -> int:
         if told is None and session.values.flag("debug"):
             raise
         return session.fail(told or failures.defect(exc))
+
+
+def _prepare_streams() -> None:
+    """All three are there, whatever the caller closed, and speak UTF-8."""
+    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115  # as long as the program runs
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(encoding="utf-8")  # JSON and YAML are UTF-8, whatever the locale says
+
+
+def _abandon_broken_streams() -> None:
+    """What cannot be written is dropped; else Python complains about it while it ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _run(session: Session, words: Sequence[str]) -> int:
@@ -50,7 +72,7 @@ def _run(session: Session, words: Sequence[str]) -> int:
     if not rest:
         from flux_resourceset.cli import helptext
 
-        helptext.show_all(session.output, table.groups(session.offline_kinds()))
+        helptext.show_all(session.output, table.groups(session.likely_kinds()))
         return failures.OK
     group = _group(session, rest[0], asks_help)
     command, words_left = _command(group, rest[1:])
@@ -66,7 +88,7 @@ def _group(session: Session, word: str, asks_help: bool) -> Group:
     group = table.find(table.fixed(), word)
     if group is not None:
         return group
-    known = session.offline_kinds() if asks_help or not session.target.url else session.kinds
+    known = session.likely_kinds() if asks_help or not session.target.url else session.kinds
     group = table.find(table.groups(known), word)
     if group is None and asks_help and session.target.url:
         group = table.find(table.groups(session.kinds), word)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from flux_resourceset.cli import config, failures, grammar, kinds, table
 from flux_resourceset.cli.grammar import PROGRAM, Command, Option
@@ -24,7 +25,8 @@ The groups of kinds come from the kinds that the server knows. These are the bui
 
 Or store them once: `{PROGRAM} config set-context demo --url http://127.0.0.1:8080 --token - --write-token -`. They are kept in
 `~/.config/flux-resourceset/config.yaml`, which is refused when others can read it. Environment variables win over a context.
-`NO_COLOR` switches colours off; `SSL_CERT_FILE` names further certificate authorities; `EDITOR` is what `edit` opens.
+`NO_COLOR` switches colours off; `SSL_CERT_FILE` names further certificate authorities; `EDITOR`, or else `VISUAL`, is what `edit`
+opens.
 
 ## What is printed
 
@@ -34,9 +36,9 @@ that `{PROGRAM} cluster list | jq .` works. `-o yaml` carries `kind`, so that `a
 """
 
 
-def reference() -> str:
+def reference(described: list[dict[str, Any]]) -> str:
     """docs/cli.md, for the built-in kinds."""
-    found = kinds.Kinds(kinds.packaged())
+    found = kinds.Kinds(described)
     parts = [_INTRODUCTION, "## Exit codes\n", "| Code | Meaning |", "|---|---|"]
     parts += [f"| {code} | {meaning} |" for code, meaning in failures.MEANINGS.items()]
     parts += ["", "## Global options\n", "They stand before or after the command.\n", *_options(grammar.GLOBALS)]

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from flux_resourceset.client import Client, Problem, Role
 
 
+_PATIENCE = 0.5  # seconds that help may take longer because nobody has asked this server for its kinds yet
+
+
 class Session:
     def __init__(self, environment: Mapping[str, str], values: Values) -> None:
         """Before the command is known: `values` are the global options, wherever they stand."""
@@ -52,7 +55,7 @@ class Session:
         tokens: dict[Role, str] = {"read": self._token(config.TOKEN)}
         if self.target.known.get(config.WRITE_TOKEN):
             tokens["write"] = self._token(config.WRITE_TOKEN)
-        self.check_url(url)
+        self.check_url(url, config.URL if self.environment.get(config.URL) else "the url of the context")
         return client.Client(
             url,
             tokens,
@@ -70,13 +73,13 @@ class Session:
         return token
 
     @staticmethod
-    def check_url(url: str) -> None:
+    def check_url(url: str, where: str) -> None:
         from flux_resourceset import client
 
         try:
             client.Client(url, {})
         except ValueError as exc:
-            raise failures.usage(f"{config.URL}: {exc}") from exc
+            raise failures.usage(f"{where}: {exc}") from exc
 
     def _timeout(self) -> float:
         text = self.values.text("timeout")
@@ -111,13 +114,22 @@ class Session:
             self._kinds = sources.from_server(self.client, self.environment)
         return self._kinds
 
-    def offline_kinds(self) -> Kinds:
-        """As far as they are known without asking; for help, and while nobody said where the server is."""
+    def likely_kinds(self) -> Kinds:
+        """For help and completion: as the server told them last, or tells them at once, or else the built-in ones."""
         try:
             url = self.target.url
+            told = sources.last_told(self.environment, url) if url else None
+            return told or (self._kinds_at_once() if url else None) or Kinds(sources.packaged())
         except failures.Failure:
-            url = None  # help does not need a good configuration
-        return sources.offline(self.environment, url)
+            return Kinds(sources.packaged())  # help does not need a good configuration
+
+    def _kinds_at_once(self) -> Kinds | None:
+        from flux_resourceset import client
+
+        try:
+            return sources.from_server(self.connect(_PATIENCE), self.environment)
+        except (client.Problem, client.Unreachable):
+            return None
 
     @property
     def kind(self) -> Kind:
@@ -135,12 +147,18 @@ class Session:
 
     def say(self, text: str) -> None:
         for line in text.split("\n"):
-            sys.stderr.write(output.printable(line) + "\n")
+            _tell(output.printable(line))
+
+    def warn(self, text: str) -> None:
+        self._mark("warning:", text)
 
     def fail(self, failure: failures.Failure) -> int:
         for line in failure.lines:
-            sys.stderr.write(self._errors.coloured("error:", "error:") + f" {output.printable(line)}\n")
-        return failure.code
+            self._mark("error:", line)
+        return failures.USAGE if self.command.any_failure_is_usage else failure.code
+
+    def _mark(self, word: str, line: str) -> None:
+        _tell(f"{self._errors.coloured(word, word)} {output.printable(line)}")
 
     def confirm(self, question: str) -> None:
         """Go on only if somebody agrees; without a terminal, only if that was said before."""
@@ -156,8 +174,15 @@ class Session:
         if self.stdin.readline().strip().lower() not in ("y", "yes"):
             raise failures.usage("nothing was changed, for it was not confirmed")
 
-    def data(self, value: Any, *lines: str) -> None:
-        self.output.value(value, lambda: lines)
+    def data(self, value: Any, *lines: str, name: str) -> None:
+        self.output.value(value, lambda: lines, [name])
+
+
+def _tell(line: str) -> None:
+    try:
+        sys.stderr.write(line + "\n")
+    except OSError:
+        pass  # nobody listens; what was done is done, and the exit code tells it
 
 
 def failure(exc: Exception) -> failures.Failure | None:

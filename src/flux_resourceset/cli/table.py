@@ -26,7 +26,7 @@ FILES = Option(
     many=True,
     completes="file",
 )
-LIMIT = Option("--limit", "Show at most so many.", "N")
+LIMIT = Option("--limit", "Show at most so many.", "N", least=1)
 SELECTOR = Option(
     "--selector", "Only clusters whose labels match, as in tier=edge,team!=x,zone in (a,b),!beta.", "SELECTOR", short="-l"
 )
@@ -82,6 +82,7 @@ def fixed() -> tuple[Group, ...]:
                 options=(FILES,),
                 examples=("diff -f fleet/",),
                 details="Exit code 0: no difference; 1: a difference; 2: any error.",
+                any_failure_is_usage=True,
             )
         ),
         _single(

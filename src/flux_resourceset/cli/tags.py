@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,7 @@ def tags(session: Session) -> int:
     concerned = [kind for kind in kind_table.overridable(session.kinds) if field in kind.overrides]
     if not concerned:
         raise failures.usage(f"no kind lets clusters override {field!r}")
-    clusters = session.client.get(client.path(kinds.CLUSTERS)).json()
+    clusters = session.client.get(client.path(kinds.CLUSTERS)).objects()
     rows = [row for kind in concerned for row in _rows(session, kind, field, clusters)]
     columns = ["kind", "tag", "base", "common", "catalog", "clusters", "ids"]
     session.output.rows(rows, columns, name=lambda row: str(row["tag"]))
@@ -49,9 +50,13 @@ def tags(session: Session) -> int:
 
 
 def _rows(session: Session, kind: kinds.Kind, field: str, clusters: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    catalog = {document["id"]: document[field] for document in session.client.get(client.path(kind.name)).json()}
+    catalog = {
+        document["id"]: _text(document[field])
+        for document in session.client.get(client.path(kind.name)).objects()
+        if document.get(field) is not None
+    }
     pinned = [
-        (cluster["id"], reference["id"], reference[field])
+        (cluster["id"], reference["id"], _text(reference[field]))
         for cluster in clusters
         for reference in cluster.get(kind.field or "", ())
         if reference.get(field) is not None
@@ -71,3 +76,8 @@ def _rows(session: Session, kind: kinds.Kind, field: str, clusters: list[dict[st
         }
         for tag in found
     ]
+
+
+def _text(value: Any) -> str:
+    """A tag, or the value of some other field that clusters override."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -43,7 +43,7 @@ def chosen(session: Session, having: tuple[Kind, str] | None = None) -> Clusters
     if named:
         return Clusters(named if having is None else [_checked(session, id, having) for id in named], True)
     query = {name: values.required(name) for name in selecting}
-    found: list[Document] = session.client.get("/" + CLUSTERS, query).json()
+    found = session.client.get("/" + CLUSTERS, query).objects()
     if having is None:
         return Clusters([cluster["id"] for cluster in found], False)
     kind, id = having
@@ -59,7 +59,7 @@ def reference(cluster: Document, kind: Kind, id: str) -> Document | None:
 
 def _checked(session: Session, cluster_id: str, having: tuple[Kind, str]) -> str:
     kind, id = having
-    cluster = session.client.get(client.path(CLUSTERS, cluster_id)).json()
+    cluster = session.client.get(client.path(CLUSTERS, cluster_id)).object()
     if reference(cluster, kind, id) is None:
         raise failures.Failure(
             failures.NOT_FOUND, f'{CLUSTERS} "{cluster_id}" does not have {kind.singular} "{id}"; assign it first'
@@ -95,8 +95,5 @@ def change(
 
 def show(session: Session, clusters: Clusters, results: list[batches.Result], extra: list[str]) -> None:
     """The clusters as they are now: one document if one was named, an array otherwise."""
-    found = [result["after"] for result in results if result["kind"] == CLUSTERS]
-    if session.output.form == "yaml" and not session.values.flag("dry-run"):
-        session.output.documents(session.kinds.clusters, found)
-        return
-    batches.show(session, results, found[0] if clusters.single and found else found, extra=extra)
+    found = [(CLUSTERS, result["after"]) for result in results if result["kind"] == CLUSTERS]
+    batches.show(session, results, found, single=clusters.single, extra=extra)

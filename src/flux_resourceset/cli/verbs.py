@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from flux_resourceset import client
 from flux_resourceset.cli import batches, documents, failures, fields, kind_table, targets
+from flux_resourceset.cli.grammar import PROGRAM
 from flux_resourceset.cli.kinds import CLUSTERS, Kind
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def list(session: Session) -> int:
     options = kind_table.filters(kind)
     query = {name: session.values.required(option.key) for name, option in options.items() if option.key in session.values}
     answer = session.client.get(client.path(kind.name), query)
-    found = answer.json()
+    found = answer.objects()
     session.output.documents(kind, found)
     total = int(answer.headers.get("x-total-count", len(found)))
     if not found and session.output.human:
@@ -30,7 +31,7 @@ def list(session: Session) -> int:
 
 
 def get(session: Session) -> int:
-    document = session.client.get(client.path(session.kind.name, _id(session))).json()
+    document = session.client.get(client.path(session.kind.name, _id(session))).object()
     session.output.documents(session.kind, [document], single=True)
     return failures.OK
 
@@ -74,7 +75,7 @@ def create(session: Session) -> int:
         results = batches.submit(session, operations(clusters.ids)) or [_unchanged(session, kind, id)]
     own = next((result["after"] for result in results if result["kind"] == kind.name), None)
     if own is None:
-        own = session.client.get(client.path(kind.name, id)).json()
+        own = session.client.get(client.path(kind.name, id)).object()
     _show_one(session, kind, results, own)
     return failures.OK
 
@@ -90,28 +91,25 @@ def _for_existing(session: Session, kind: Kind, id: str, document: Document) -> 
     """What create does when it is there already: nothing if it is equal, an update if that was asked for."""
     defaults = {name: schema["default"] for name, schema in kind.properties.items() if "default" in schema}
     replaced = {"op": "replace", "kind": kind.name, "id": id, "document": {**defaults, **document}}
-    (result,) = batches.submit(session, [replaced], dry_run=True)
+    (result,) = batches.rehearse(session, [replaced])
     if result["operation"] == "unchanged":
         session.say(f"{_subject(kind, id)} exists already with equal content")
         return {}
     if session.values.flag("update"):
         return {"op": "patch", "kind": kind.name, "id": id, "document": document}
     differing = ", ".join(item["pointer"] for item in batches.differences(result))
-    raise failures.Failure(
-        failures.CONFLICT, f"{_subject(kind, id)} exists and differs in {differing}; say --update to change it"
-    )
+    updates = any(option.name == "--update" for option in session.command.options)
+    remedy = "say --update to change it" if updates else f"change it with: {PROGRAM} {kind.group} update {id}"
+    raise failures.Failure(failures.CONFLICT, f"{_subject(kind, id)} exists and differs in {differing}; {remedy}")
 
 
 def _unchanged(session: Session, kind: Kind, id: str) -> batches.Result:
-    document = session.client.get(client.path(kind.name, id)).json()
+    document = session.client.get(client.path(kind.name, id)).object()
     return {"kind": kind.name, "id": id, "operation": "unchanged", "revision": None, "before": document, "after": document}
 
 
-def _show_one(session: Session, kind: Kind, results: Any, document: Document | None) -> None:
-    if session.output.form == "yaml" and not session.values.flag("dry-run") and document is not None:
-        session.output.documents(kind, [document], single=True)
-        return
-    batches.show(session, results, document)
+def _show_one(session: Session, kind: Kind, results: Any, document: Document) -> None:
+    batches.show(session, results, [(kind.name, document)], single=True)
 
 
 # Update and delete

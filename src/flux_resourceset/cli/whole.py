@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING
 
 from flux_resourceset import client
-from flux_resourceset.cli import failures
+from flux_resourceset.cli import failures, replacing
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
@@ -15,26 +14,21 @@ if TYPE_CHECKING:
 
 def export(session: Session) -> int:
     history = {"history": "true"} if session.values.flag("history") else {}
-    body = session.client.get("/export", history).body
+    answer = session.client.get("/export", history)
+    content = answer.object(documents=dict, revision=int, checksum=str)  # before a good backup is replaced
     file = session.values.text("file")
     if file is None or file == "-":
-        session.output.raw(body)
+        session.output.raw(answer.body)
         return failures.OK
-    draft = f"{file}.{os.getpid()}"
     try:
-        # readable by the owner only: it tells everything about the fleet
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
-            stream.write(body)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(draft, file)
+        replacing.replace(file, answer.body)  # for the owner only: it tells everything about the fleet
     except OSError as exc:
         raise failures.usage(f"{file}: cannot be written: {exc.strerror}") from exc
-    content = json.loads(body)
     count = sum(map(len, content["documents"].values()))
     session.data(
         {"file": file, "revision": content["revision"], "documents": count, "checksum": content["checksum"]},
         f"{count} documents of revision {content['revision']} written to {file}",
+        name=file,
     )
     return failures.OK
 
@@ -54,14 +48,15 @@ def load(session: Session) -> int:
     session.confirm(f"import {count} documents into {session.target.url}?")
     merge = {"merge": "true"} if session.values.flag("merge") else {}
     try:
-        answer = session.client.send("POST", "/import", raw, merge).json()
+        answer = session.client.send("POST", "/import", raw, merge).object(documents=int, revision=int)
     except client.Problem as problem:
         if problem.status != 409 or merge:
             raise
         raise failures.Failure(
             failures.CONFLICT, "the store is not empty; say --merge to load the file into it all the same"
         ) from problem
-    session.data(answer, f"{answer['documents']} documents imported; the fleet is at revision {answer['revision']}")
+    told = f"{answer['documents']} documents imported; the fleet is at revision {answer['revision']}"
+    session.data(answer, told, name=str(answer["revision"]))
     return failures.OK
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from flux_resourceset.client import wire
 from flux_resourceset.client.wire import Progress, Unreachable
 
-__all__ = ["Answer", "Client", "Problem", "Progress", "Role", "Trace", "Unreachable", "path"]
+__all__ = ["Answer", "Client", "Problem", "Progress", "Role", "Trace", "Unreachable", "not_understood", "path"]
 
 Role = Literal["read", "write"]
 Trace = Callable[[str], None]
@@ -41,9 +41,27 @@ class Answer(wire.Reply):
     def json(self) -> Any:
         try:
             return json.loads(self.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             kind = self.headers.get("content-type", "no content type")
             raise Unreachable(f"the server answered {self.status} with {kind}, where JSON was due; is it a proxy?") from None
+
+    def object(self, **members: type) -> dict[str, Any]:
+        """A JSON object that has these members, each of its type."""
+        found = self.json()
+        if not isinstance(found, dict) or not all(isinstance(found.get(name), kind) for name, kind in members.items()):
+            raise not_understood("it is not the object that was due")
+        return found
+
+    def objects(self) -> list[dict[str, Any]]:
+        """A JSON array of objects."""
+        found = self.json()
+        if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+            raise not_understood("it is not the list that was due")
+        return found
+
+
+def not_understood(why: str) -> Unreachable:
+    return Unreachable(f"the server's answer is not understood: {why}; is it the URL of this API?")
 
 
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -106,18 +124,20 @@ class Client:
     def _request(
         self, method: str, path: str, query: Mapping[str, Any] | None, body: bytes, headers: Mapping[str, str], role: Role
     ) -> Answer:
-        """Any answer at all. What broke off is repeated if that is safe: a read, or a write with an Idempotency-Key."""
+        """Any answer at all. What broke off is repeated if that is safe: what only reads, or a write with an Idempotency-Key."""
         target = path + (f"?{_query(query)}" if query else "")
         lines = {"Accept": "application/json", **headers}
         if token := self._tokens.get(role):
             lines["Authorization"] = f"Bearer {token}"
-        repeatable = method == "GET" or "Idempotency-Key" in lines
+        repeatable = role == "read" or "Idempotency-Key" in lines
+        if not repeatable:
+            self._connection.close()  # a kept connection that ends tells nothing about whether the request was taken
         broken: wire.Broken | None = None
         for attempt in range(_RETRIES + 1):
             try:
                 return self._once(method, target, lines, body)
             except wire.Stale as exc:
-                broken = exc  # it was never taken, so it goes out again at once
+                broken = exc  # the server has only closed an idle connection, most likely, so it goes out again at once
             except Unreachable as exc:
                 # a server that breaks off is perhaps restarting, and then cannot be reached for a while
                 broken = exc if isinstance(exc, wire.Broken) else broken
@@ -142,17 +162,16 @@ class Client:
 def _checked(answer: Answer) -> Answer:
     if 200 <= answer.status < 300 or answer.status == 304:
         return answer
-    try:
-        body = json.loads(answer.body)
-    except ValueError:
-        body = None
-    if isinstance(body, dict) and answer.status >= 400:
-        raise Problem(answer.status, body)
-    if answer.status in (502, 503, 504):
-        raise Unreachable(f"a proxy answered {answer.status}; the server behind it is down")
     if answer.status < 400:
         raise Unreachable(f"the server answered {answer.status}; redirects are not followed, check the URL")
-    raise Problem(answer.status, {"detail": f"the server answered {answer.status} without saying why"})
+    try:
+        raise Problem(answer.status, answer.object())
+    except Unreachable:
+        if answer.status in (401, 403):  # also a proxy that refuses a token means the token
+            raise Problem(answer.status, {"detail": f"the server answered {answer.status} without saying why"}) from None
+        if answer.status in (502, 503, 504):
+            raise Unreachable(f"a proxy answered {answer.status}; the server behind it is down") from None
+        raise
 
 
 # The exchange, for --debug

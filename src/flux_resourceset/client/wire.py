@@ -55,7 +55,7 @@ class Address(NamedTuple):
 
 class Reply(NamedTuple):
     status: int
-    headers: Mapping[str, str]  # names in lower case
+    headers: Mapping[str, str]  # names in lower case; the values of one that came more than once are lines
     body: bytes
 
 
@@ -81,12 +81,12 @@ class Connection:
             reply, closes = _reply(reader)
         except OSError as exc:
             connection.close()
+            unknown = "; what it was asked to write may have happened, or still happen" if body else ""
             if isinstance(exc, TimeoutError):
-                late = "; what it was asked to write may still happen" if body else ""
-                raise Unreachable(f"{self._url} did not answer in time{late}") from exc
+                raise Unreachable(f"{self._url} did not answer in time{unknown}") from exc
             if kept and not reader.anything:
                 raise Stale(f"{self._url} closes every connection") from exc
-            raise Broken(f"{self._url} broke off: {_reason(exc)}") from exc
+            raise Broken(f"{self._url} broke off: {_reason(exc)}{unknown}") from exc
         except Unreachable:
             connection.close()
             raise
@@ -101,7 +101,7 @@ class Connection:
 
     def _connect(self) -> socket.socket:
         try:
-            connection = socket.create_connection((self._address.host, self._address.port), min(self._left(), _CONNECT))
+            connection = self._reached(_addresses(self._address.host, self._address.port, min(self._left(), _CONNECT)))
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.settimeout(self._left())
             if self._address.secure:
@@ -111,6 +111,15 @@ class Connection:
             return connection
         except (OSError, UnicodeError) as exc:
             raise Unreachable(f"cannot reach {self._url}: {_reason(exc)}") from exc
+
+    def _reached(self, addresses: list[tuple[str, int]]) -> socket.socket:
+        for position, address in enumerate(addresses, start=1):
+            try:
+                return socket.create_connection(address, min(self._left(), _CONNECT))
+            except OSError:
+                if position == len(addresses):
+                    raise
+        raise OSError("the name has no address")
 
     def _send(self, connection: socket.socket, message: bytes) -> None:
         view = memoryview(message)
@@ -126,6 +135,31 @@ class Connection:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+
+
+def _addresses(host: str, port: int, seconds: float) -> list[tuple[str, int]]:
+    """Where a name leads. The system knows no deadline for that, so it is asked in a thread that may be left behind."""
+    try:
+        found = [socket.getaddrinfo(host, port, flags=socket.AI_NUMERICHOST, type=socket.SOCK_STREAM)]
+    except socket.gaierror:
+        import threading
+
+        found, failed = [], list[Exception]()
+
+        def look_up() -> None:
+            try:
+                found.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            except (OSError, UnicodeError) as exc:
+                failed.append(exc)
+
+        thread = threading.Thread(target=look_up, daemon=True)
+        thread.start()
+        thread.join(seconds)
+        if failed:
+            raise failed[0] from None
+        if not found:
+            raise TimeoutError from None
+    return [(str(address[0]), port) for *_, address in found[0]]
 
 
 def _reply(reader: _Reader) -> tuple[Reply, bool]:
@@ -196,8 +230,9 @@ class _Reader:
             size += len(line)
             if size > _MAX_HEAD:
                 raise Unreachable("the answer has too many headers")
-            name, _, value = line.decode("latin-1").partition(":")
-            headers[name.strip().lower()] = value.strip()
+            name, _, value = line.decode("utf-8", "replace").partition(":")
+            key = name.strip().lower()
+            headers[key] = f"{headers[key]}\n{value.strip()}" if key in headers else value.strip()
         return int(status), headers, version
 
     def exactly(self, length: int) -> bytes:

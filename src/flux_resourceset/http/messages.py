@@ -72,7 +72,7 @@ def moment(params: Mapping[str, str], name: str) -> str | None:
             raise ValueError(text)
         return changes.timestamp(datetime.datetime.fromisoformat(text.upper()))
     except (ValueError, OverflowError) as exc:
-        raise errors.BadQuery(f"{name} is {text!r}; it must be RFC 3339, as in 2026-01-31T12:00:00Z (write + as %2B)") from exc
+        raise errors.BadQuery(f"{name} is {text!r}; it must be RFC 3339, as in 2026-01-31T12:00:00Z") from exc
 
 
 def precondition(request: Request) -> Precondition:

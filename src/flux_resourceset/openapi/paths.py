@@ -216,6 +216,7 @@ def _statement(*more: str) -> list[Schema]:
 def _instance(kind: Kind, samples: Samples) -> Item:
     stored = samples.of(kind)
     document = ref(kind.singular)
+    created = _answer("Created.", document, stored, ("ETag", "Location", "X-Warning"))
     done = _answer("The document as it is now.", document, stored, ("ETag", "X-Warning"))
     not_modified = {"description": "You have it.", "headers": _headers("ETag")}
     is_cluster = kind.name == CLUSTERS
@@ -230,7 +231,7 @@ def _instance(kind: Kind, samples: Samples) -> Item:
         ),
         "put": _operation(
             f"{kind.name}.replace", kind.name, f"Replace a {kind.singular}",
-            {200: done, 201: _answer("Created, as If-None-Match asked for.", document, stored, ("ETag", "Location", "X-Warning"))},
+            {200: done, 201: {**created, "description": "Created, as If-None-Match asked for."}},
             (*_WRITE, *put_refusals), _statement("IfMatch", "IfNoneMatch"),
             _body(ref(f"{kind.singular}-replacement"), samples.of(kind, "-replacement")),
             "References and patches that are not empty must be sent, or sent empty." if is_cluster else "",
@@ -325,6 +326,7 @@ def _bulk(kinds: Kinds, samples: Samples) -> dict[str, Item]:
     }  # fmt: skip
     history = _query("history", "With the whole change log.", {"type": "boolean", "default": False})
     merge = _query("merge", "Into what is there; otherwise the fleet must be empty.", {"type": "boolean", "default": False})
+    done = {"revision": 12, "dry_run": False, "warnings": [], "results": [result]}
     dry_run = _query("dry_run", "Only say what would become of it.", {"type": "boolean", "default": False})
     known = {"name": "If-None-Match", "in": "header", "description": "The ETag you have.", "schema": {"type": "string"}}
     unchanged = {"description": "You have them.", "headers": _headers("ETag", "X-Server-Version")}
@@ -337,7 +339,7 @@ def _bulk(kinds: Kinds, samples: Samples) -> dict[str, Item]:
         )},
         "/batch": {"post": _operation(
             "batch.create", BULK, "Carry out many operations as one transaction, or none of them",
-            {200: _answer("All of it.", ref("BatchAnswer"), {"revision": 12, "dry_run": False, "warnings": [], "results": [result]})},
+            {200: _answer("All of it.", ref("BatchAnswer"), done)},
             (*_WRITE, errors.NotFound, errors.Conflict), [dry_run, *_statement("IdempotencyKey")],
             _body(ref("Batch"), operations),
         )},

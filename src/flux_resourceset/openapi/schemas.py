@@ -186,7 +186,7 @@ def shared(kinds: Kinds) -> dict[str, Schema]:
         "Health": _object({"status": {"type": "string", "enum": ["ok"], "description": "That the server is well."}}),
         **_problems(),
         **_log(),
-        **_kind_list(kinds),
+        **_kind_list(),
         **_batch(kinds),
         "Export": _export(kinds),
         "Imported": _object(
@@ -253,7 +253,7 @@ def _log() -> dict[str, Schema]:
     return {"Change": _object(change), "Transaction": _object(entry, always), "Tombstone": _object(tombstone)}
 
 
-def _kind_list(kinds: Kinds) -> dict[str, Schema]:
+def _kind_list() -> dict[str, Schema]:
     words = {"type": "string"}
     description = {
         "kind": _text("Name of the collection, and its route."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
@@ -21,6 +22,9 @@ _FLOAT = re.compile(r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?
 _ENDLESS = re.compile(r"^[-+]?\.(?:inf|Inf|INF)$|^\.(?:nan|NaN|NAN)$")
 _INT64 = 2**63  # whole numbers from here on are floats to Kubernetes
 _YES = frozenset({"y", "yes", "on", "true"})
+
+DEEPEST = 100  # levels of lists and maps: more than any manifest has, and few enough for everything here that recurses
+_HARMLESS = 5000  # characters that cannot nest deep enough to overflow the stack of libyaml
 
 _RESOLVERS: tuple[tuple[str, re.Pattern[str], str | None], ...] = (
     ("tag:yaml.org,2002:null", _NULL, None),
@@ -55,18 +59,26 @@ def _bool(loader: Any, node: yaml.ScalarNode) -> bool:
     return node.value.lower() in _YES
 
 
-def _int(loader: Any, node: yaml.ScalarNode) -> int | float:
+def _int(loader: Any, node: yaml.ScalarNode) -> int | float | str:
     text = node.value.replace("_", "")
     unsigned = text.lstrip("+-")
     octal = len(unsigned) > 1 and unsigned[0] == "0" and unsigned.isdigit()
-    number = int(text, 8 if octal else 0)
-    return number if abs(number) < _INT64 else float(number)
+    try:
+        number = int(text, 8 if octal else 0)
+        return number if abs(number) < _INT64 else float(number)
+    except (ValueError, OverflowError):
+        return str(node.value)  # as Go has it: what cannot be a number is text
 
 
-def _float(loader: Any, node: yaml.ScalarNode) -> float | int:
+def _float(loader: Any, node: yaml.ScalarNode) -> float | int | str:
     if _ENDLESS.match(node.value):
         raise yaml.constructor.ConstructorError(None, None, "a number must be finite", node.start_mark)
-    number = float(node.value)
+    try:
+        number = float(node.value)
+    except ValueError:
+        number = math.inf
+    if math.isinf(number):
+        return str(node.value)  # as above
     return int(number) if number.is_integer() and abs(number) < _INT64 else number  # 1.0 is 1 in JSON
 
 
@@ -86,6 +98,8 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _int)
 _Loader.add_constructor("tag:yaml.org,2002:float", _float)
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 _Loader.add_constructor("tag:yaml.org,2002:merge", _str)  # it merges as a key only; as a value it is text
+for _name in ("binary", "omap", "pairs", "set", "timestamp"):  # nothing that JSON has
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_name}", _Loader.construct_undefined)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -116,24 +130,57 @@ _Presenter.add_representer(str, _block)
 
 def documents(text: str) -> Iterator[tuple[int, Any]]:
     """The documents of a stream with the line where each begins; the empty ones are passed over."""
-    loader = _Loader(text)
+    try:
+        if len(text) > _HARMLESS:
+            _check_nesting(text)
+        yield from _loaded(_Loader(text))
+    except yaml.MarkedYAMLError as exc:
+        mark = exc.problem_mark or exc.context_mark
+        raise TemplateError(f"not YAML: {exc.problem}", mark.line + 1 if mark else None) from exc
+    except (yaml.YAMLError, UnicodeError) as exc:
+        raise TemplateError(f"not YAML: {exc}") from exc
+    except RecursionError as exc:
+        raise _too_deep() from exc
+
+
+def _loaded(loader: Any) -> Iterator[tuple[int, Any]]:
     try:
         while loader.check_node():
             node = loader.get_node()
             value = loader.construct_document(node)
             if value is not None:
+                check_levels(value)
                 yield node.start_mark.line + 1, value
-    except yaml.MarkedYAMLError as exc:
-        mark = exc.problem_mark or exc.context_mark
-        raise TemplateError(f"not YAML: {exc.problem}", mark.line + 1 if mark else None) from exc
-    except yaml.YAMLError as exc:
-        raise TemplateError(f"not YAML: {exc}") from exc
     finally:
         loader.dispose()
 
 
-# YAML 1.1 breaks lines at some of these, forbids others, and its parsers know no surrogate pairs.
-_UNSAFE = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)}
+def check_levels(value: object) -> None:
+    """Level by level, for what is too deep cannot be walked otherwise; what stands in several places is looked at once."""
+    level: list[Any] = [value]
+    for _ in range(DEEPEST + 1):
+        holders = {id(each): each for each in level if isinstance(each, dict | list)}
+        if not holders:
+            return
+        level = [child for each in holders.values() for child in (each.values() if isinstance(each, dict) else each)]
+    raise _too_deep()
+
+
+def _check_nesting(text: str) -> None:
+    level = 0
+    for event in yaml.parse(text, Loader=_Parser):
+        level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if level > DEEPEST:
+            raise _too_deep()
+
+
+def _too_deep() -> TemplateError:
+    return TemplateError(f"nested more than {DEEPEST} levels deep")
+
+
+# YAML 1.1 breaks lines at some of these, forbids others, and its parsers know no surrogate pairs; half of one is no text.
+_UNSAFE_CODES = (*range(0x7F, 0xA0), 0x2028, 0x2029, *range(0xD800, 0xE000), 0xFEFF, 0xFFFE, 0xFFFF)
+_UNSAFE = {code: f"\\u{code:04x}" for code in _UNSAFE_CODES}
 
 
 def json_text(value: object) -> str:

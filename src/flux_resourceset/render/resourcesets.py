@@ -70,6 +70,8 @@ def _objects(source: str, given: Input | None) -> Iterator[Manifest]:
         text = execution.template(source).render(given)
     except TemplateError as error:
         raise TemplateError(error.reason, error.line, name) from error
+    except RecursionError as error:
+        raise TemplateError("the template is nested too deeply", None, name) from error
     try:
         for line, document in dialect.documents(text):
             yield from _manifests(line, document)
