@@ -23,7 +23,7 @@ demo: install ## serve the demo fleet on 127.0.0.1:8080 until Ctrl-C
 	@$(BIN)/python demo.py
 
 test: .venv/dev ## run the tests
-	$(BIN)/pytest -q -n 2 -m "not thorough"
+	$(BIN)/pytest -q -n 2 -m "not thorough" -p no:schemathesis --ignore tests/openapi/test_schemathesis.py
 
 test-thorough: .venv/dev ## run those that take longer: Schemathesis, the render engine against Flux Operator's own
 	$(BIN)/pytest -q -n 2 -m thorough

@@ -83,11 +83,13 @@ class Server:
 
 @contextlib.contextmanager
 def serving(directory: Path, wait_for: str = "/ready", **overrides: str) -> Iterator[Server]:
-    """A server in a directory of its own; `wait_for` is the path that must answer 200 first."""
+    """A server in a directory of its own; `wait_for` is the path that must answer 200 first.
+
+    It is killed in the end: what it acknowledged must be there all the same, and its way out has tests of its own.
+    """
     server = Server(directory, environment(directory, **overrides))
     try:
         server.wait(wait_for)
         yield server
     finally:
-        if server.process.poll() is None:
-            server.stop()
+        server.kill()

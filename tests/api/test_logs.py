@@ -43,7 +43,7 @@ def test_debug_tells_of_every_request_polls_included(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE=str(SEED), LOG_LEVEL="debug") as server, server.client(live.READ) as client:
         client.get(view(DEMO_DNS, "namespaces"))
         client.get("/nowhere")
-        found = [line for line in lines(server) if line["message"] == "answered"]
+    found = [line for line in lines(server) if line["message"] == "answered"]
     assert [(line["level"], line["method"], line["status"]) for line in found[-2:]] == [
         ("debug", "GET", 200),
         ("debug", "GET", 404),

@@ -56,6 +56,7 @@ def test_an_idle_server_exits_with_0(tmp_path: Path, number: signal.Signals) -> 
         assert json.loads(server.log.read_text().splitlines()[-1])["message"] == "stopped"
 
 
+@pytest.mark.thorough  # it waits for the server to give up
 def test_a_request_that_never_ends_does_not_keep_the_server(tmp_path: Path) -> None:
     with (
         live.serving(tmp_path, STORE_BACKEND="memory") as server,

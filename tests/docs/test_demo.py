@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import pytest
 
 import live
 
@@ -100,6 +101,7 @@ def test_a_patch_arrives_in_the_simulated_cluster_before_the_readers_eyes(tmp_pa
         assert signs == ["="] * 3, "the state was not kept"
 
 
+@pytest.mark.thorough  # the cluster of the demo waits a second between polls
 def test_the_simulated_cluster_keeps_its_state_while_the_server_is_away(tmp_path: Path) -> None:
     directory = tmp_path / "demo"
     with running(directory, live.free_port(), tmp_path / "log") as (process, said):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import live
 from processes.asking import Asking, once
 
-KILLS = 50
 
-
-def test_an_acknowledged_write_survives_kill_9_every_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.thorough)])
+def test_an_acknowledged_write_survives_kill_9_every_time(tmp_path: Path, kills: int) -> None:
     env = live.environment(tmp_path)
-    for number in range(KILLS):
+    for number in range(kills):
         server = live.Server(tmp_path, env)
         try:
             with Asking.as_soon_as_possible(server) as ask:
@@ -24,9 +25,9 @@ def test_an_acknowledged_write_survives_kill_9_every_time(tmp_path: Path) -> Non
         finally:
             server.kill()
     with live.serving(tmp_path) as server:
-        assert len(once(server, "GET", "/namespaces")[1]) == KILLS
+        assert len(once(server, "GET", "/namespaces")[1]) == kills
         _, log = once(server, "GET", "/changes?limit=1000")
-        assert [entry["revision"] for entry in log] == list(range(KILLS, 0, -1))
+        assert [entry["revision"] for entry in log] == list(range(kills, 0, -1))
 
 
 def test_a_write_cut_off_by_kill_9_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
