@@ -14,6 +14,8 @@ from flux_resourceset.errors import Violation
 from flux_resourceset.kinds import CLUSTERS, Kind
 from flux_resourceset.overlay import Key, Overlay
 
+_SHOWN_WARNINGS = 10  # enough to see what is meant
+
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -39,7 +41,7 @@ class Draft:
         self.base = base
         self.kinds = base.kinds
         self.forced = False
-        self.warnings: list[str] = []
+        self._warnings: list[str] = []
         self.importing = False  # an export may hold references that force left dangling
         self._retired: dict[str, str] = {}
         self._view = Overlay(base)
@@ -241,6 +243,12 @@ class Draft:
 
     # Checking the whole
 
+    @property
+    def warnings(self) -> list[str]:
+        """What `finish` found that can hardly be meant; a change to thousands of clusters tells of the first."""
+        more = len(self._warnings) - _SHOWN_WARNINGS
+        return self._warnings[:_SHOWN_WARNINGS] + ([f"and {more} more warnings"] if more > 0 else [])
+
     def finish(self) -> tuple[Change, ...]:
         """The changes, in the order they were made; refuses what must not become true."""
         found = self.changes()
@@ -269,7 +277,7 @@ class Draft:
     def _heeded(self, found: Iterator[errors.Refusal | rules.Warned]) -> Iterator[errors.Refusal]:
         for item in found:
             if isinstance(item, rules.Warned):
-                self.warnings.append(item.message)
+                self._warnings.append(item.message)
                 self.forced = self.forced or item.forced
             else:
                 yield item

@@ -15,6 +15,7 @@ from flux_resourceset.errors import Violation
 from flux_resourceset.kinds import CLUSTERS, Kind, Kinds
 
 MAX_DOCUMENTS = 10_000  # a large fleet at once; more would hold up other writers for long
+MAX_CHANGES = 10 * MAX_DOCUMENTS  # for several operations on the same ones, each of which costs a check
 
 _ON_DOCUMENTS = ("create", "replace", "patch", "delete")
 _ON_CLUSTERS = ("assign", "unassign", "patch-values")
@@ -128,22 +129,30 @@ class Batch:
 
     def __init__(self, operations: list[Operation]) -> None:
         self._operations = operations
-        self.warnings: list[str] = []
+        self._draft: Draft | None = None
+        self._count = 0
         # by kind and id, in the order of the first touch: which operations left it in which state
         self._touched: dict[tuple[str, str], list[tuple[int, Document | None]]] = {}
         self._before: dict[tuple[str, str], Stored | None] = {}
 
     def work(self, draft: Draft) -> None:
-        self.warnings = draft.warnings
+        self._draft = draft
         for index, operation in enumerate(self._operations):
             try:
                 for key in self._carry_out(draft, operation):
                     self._before.setdefault(key, draft.base.get(*key))
                     self._touched.setdefault(key, []).append((index, draft.get(*key)))
+                    self._count += 1
+                    if self._count > MAX_CHANGES:
+                        raise errors.Invalid(f"a batch makes at most {MAX_CHANGES} changes; split it")
                     if len(self._touched) > MAX_DOCUMENTS:
                         raise errors.Invalid(f"a batch touches at most {MAX_DOCUMENTS} documents; split it")
             except errors.Refusal as refusal:
                 raise _named(refusal, index) from None
+
+    @property
+    def warnings(self) -> list[str]:
+        return self._draft.warnings if self._draft else []
 
     def named(self, refusal: errors.Refusal) -> errors.Refusal:
         """A refusal of the whole, as one of the operation that made its subject say what is wrong."""

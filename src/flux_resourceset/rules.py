@@ -218,10 +218,10 @@ def _doubts(view: Overlay, change: Change, document: Document | None) -> Iterato
         yield from _unlike_versions(kind, about, document)
         return
     for kind in view.kinds.referenced:
-        pinned = [
-            ref for ref in document[kind.cluster_field or ""] if kind.versions and not ref.keys().isdisjoint(kind.versions.fields)
-        ]
-        for reference in pinned:
+        fields = kind.versions.fields if kind.versions else ()
+        for reference in document[kind.cluster_field or ""] if fields else ():
+            if reference.keys().isdisjoint(fields):
+                continue
             definition = view.get(kind.name, reference["id"]) or {}
             yield from _loose_versions(kind, f'{about}: "{reference["id"]}"', {**definition, **reference}, reference)
     for id, values in document["patches"].items():
@@ -233,7 +233,8 @@ def _versions(kind: Kind, document: Document) -> dict[str, str]:
     hint = kind.versions
     if hint is None or any(document.get(name) != value for name, value in hint.where.items()):
         return {}
-    return {name: document[name] for name in hint.fields if document.get(name) not in (None, hint.unpinned)}
+    pinned = {name: document.get(name) for name in hint.fields}
+    return {name: version for name, version in pinned.items() if isinstance(version, str) and version != hint.unpinned}
 
 
 def _loose_versions(kind: Kind, about: str, document: Document, given: Document) -> Iterator[Warned]:

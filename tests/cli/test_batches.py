@@ -147,6 +147,23 @@ def test_the_revision_is_the_one_that_counts_then_also_in_a_rehearsal_and_when_n
     assert own.post("/batch", json=same).json()["revision"] == at + 1
 
 
+def test_many_warnings_are_counted_after_the_first_ten(own: httpx.Client) -> None:
+    loose = [{"id": "podinfo", "oci_tag": "6.x"}]
+    operations = [creation(f"loose{number}", platform_components=loose) for number in range(12)]
+    told = own.post("/batch?dry_run=true", json={"operations": operations}).json()["warnings"]
+    assert len(told) == 11
+    assert told[-1] == "and 2 more warnings"
+
+
+@pytest.mark.thorough  # a hundred thousand changes
+def test_a_batch_cannot_change_the_same_clusters_without_end(own: httpx.Client) -> None:
+    clusters = [creation(f"end{number}") for number in range(40)]
+    relabel = {"op": "assign", "kind": "namespaces", "id": "podinfo", "clusters": [f"end{number}" for number in range(40)]}
+    answer = own.post("/batch?dry_run=true", json={"operations": [*clusters, *[relabel] * 2500]})
+    assert answer.status_code == 422
+    assert "at most 100000 changes" in answer.json()["detail"]
+
+
 def test_a_batch_repeated_after_a_restart_gives_the_first_answer_and_changes_nothing(tmp_path: Path) -> None:
     body = {"operations": [{"op": "create", "kind": "namespaces", "id": "once", "document": {}}]}
     key = {"Idempotency-Key": "the-same"}

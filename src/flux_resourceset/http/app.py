@@ -156,7 +156,8 @@ class Gate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                more = [(b"x-warning", text[:500].encode()) for text in scope["state"].get("warnings", ())[:10]]
+                draft = scope["state"].get("draft")
+                more = [(b"x-warning", text[:500].encode()) for text in draft.warnings] if draft else []
                 if shows_id:
                     more.append((b"x-request-id", scope["state"]["request_id"].encode()))
                 message["headers"] = [*message["headers"], *more]

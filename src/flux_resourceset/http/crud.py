@@ -36,7 +36,7 @@ class CrudRoutes:
         def checked(draft: Draft) -> tuple[T, Stored | None]:
             if creates or draft.get(kind.name, id) is not None:  # else the work says 404, which goes first
                 draft.expect(kind.name, id, expected)
-            request.state.warnings = draft.warnings
+            request.state.draft = draft
             return work(draft), draft.base.get(kind.name, id)
 
         (result, before), entry = await self._ledger.write(checked, messages.origin(request))
