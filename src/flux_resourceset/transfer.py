@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from flux_resourceset import changes, documents, drafts, errors, fleet, formats
+from flux_resourceset import changes, documents, drafts, errors, fleet, formats, strict_json
 from flux_resourceset.changes import Document, Entry, Origin, Query, Snapshot, Tombstone
 from flux_resourceset.kinds import CLUSTERS, Kind, Kinds
 from flux_resourceset.ledger import Ledger
@@ -46,7 +46,7 @@ def seed(ledger: Ledger, path: Path, named: bool) -> bool:
 
 
 def _seed_documents(kinds: Kinds, path: Path) -> dict[str, list[Any]]:
-    data = _json_object(path)
+    data = _json_object(path, strict_json.decoded)
     wrong = [f"{name!r} is no kind; there are {', '.join(kinds.by_name)}" for name in data if name not in kinds.by_name]
     wrong += [f"{name} must be an array of documents" for name, found in data.items() if not isinstance(found, list)]
     if wrong:
@@ -127,7 +127,7 @@ def checksum(data: Document) -> str:
 
 def imported(ledger: Ledger, path: Path, replace: bool) -> int:
     """Load an export; the number of documents. Nothing is written unless all of it is good."""
-    export = parsed(ledger.kinds, _json_object(path), str(path))
+    export = parsed(ledger.kinds, _json_object(path, msgspec.json.decode), str(path))  # its checksum makes it strict
     if export.history is not None:
         _restore(ledger, export, replace)
     else:
@@ -241,14 +241,13 @@ def _check_history(kinds: Kinds, export: Export, source: str) -> None:
             raise errors.Invalid(f"{source}: the history does not lead to the {kind.name}")
 
 
-def _json_object(path: Path) -> Document:
+def _json_object(path: Path, decoded: Callable[[bytes], Any]) -> Document:
     try:
-        content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-        data = msgspec.json.decode(content)  # unlike json, it takes no NaN and no half surrogates
+        data = decoded(sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes())
     except OSError as exc:
         raise errors.StartupError(f"{path}: cannot be read: {exc.strerror}") from exc
-    except (msgspec.DecodeError, ValueError, RecursionError) as exc:
-        raise errors.StartupError(f"{path}: is not JSON: {exc}") from exc
+    except (errors.MalformedBody, ValueError, RecursionError) as exc:
+        raise errors.StartupError(f"{path}: is not JSON as it should be: {exc}") from exc
     if not isinstance(data, dict):
         raise errors.StartupError(f"{path}: must hold a JSON object")
     return data

@@ -93,6 +93,7 @@ def test_the_order_of_the_kinds_does_not_matter(ledger: Ledger, tmp_path: Path) 
     ("content", "said"),
     [
         ("{", "is not JSON"),
+        ('{"clusters": [], "clusters": []}', "stands twice"),
         ("", "is not JSON"),
         ('{"clusters": [{"id": "c1", "node_count": NaN}]}', "is not JSON"),
         ('{"clusters": [{"id": "\\ud800"}]}', "is not JSON"),
