@@ -232,6 +232,15 @@ schema:
 """
 
 
+def test_a_level_without_methods_has_no_path(tmp_path: Path) -> None:
+    (tmp_path / "gauges.yaml").write_text(READ_ONLY_KIND.replace("instance: [get]", "instance: []"))
+    with live.serving(tmp_path, RESOURCES_DIR=str(tmp_path)) as server, server.client() as api:
+        api.post("/gauges", json={"id": "g1"}).raise_for_status()
+        assert_problem(api.get("/gauges/g1"), 404)
+        paths = yaml.safe_load(api.get("/openapi.yaml").text)["paths"]
+        assert ("/gauges" in paths, "/gauges/{id}" in paths) == (True, False)
+
+
 def test_a_kind_decides_over_methods_filters_and_selectors(tmp_path: Path) -> None:
     (tmp_path / "gauges.yaml").write_text(READ_ONLY_KIND)
     with live.serving(tmp_path, RESOURCES_DIR=str(tmp_path)) as server, server.client() as api:

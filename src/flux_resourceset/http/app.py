@@ -84,7 +84,8 @@ def _crud_routes(kinds: Kinds, operators: crud.CrudRoutes) -> dict[str, Mapping[
             },
         }  # fmt: skip
         for level, path in (("resource", f"/{kind.name}"), ("instance", f"/{kind.name}/{{id}}")):
-            table[path] = {m.upper(): make(kind) for m, make in every[level].items() if m in kind.methods[level]}
+            if kind.methods[level]:
+                table[path] = {m.upper(): make(kind) for m, make in every[level].items() if m in kind.methods[level]}
     for field, kind in kinds.by_field.items():
         table[f"/{CLUSTERS}/{{id}}/{field}/{{part}}"] = {
             "GET": operators.get_reference(kind),

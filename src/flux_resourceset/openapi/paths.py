@@ -45,8 +45,8 @@ def of_kinds(kinds: Kinds, samples: Samples, writable: bool) -> dict[str, Item]:
         found[f"/api/v2/flux/clusters/{{cluster_dns}}/{kind.endpoint}"] = _flux_view(kinds, kind, samples)
     if writable:
         for kind in kinds:
-            found[f"/{kind.name}"] = _collection(kind, samples)
-            found[f"/{kind.name}/{{id}}"] = _instance(kind, samples)
+            found |= {f"/{kind.name}": _collection(kind, samples)} if kind.methods["resource"] else {}
+            found |= {f"/{kind.name}/{{id}}": _instance(kind, samples)} if kind.methods["instance"] else {}
         for field, kind in kinds.by_field.items():
             found[f"/{CLUSTERS}/{{id}}/{field}/{{part}}"] = _reference(kinds, field, kind, samples)
         found[f"/{CLUSTERS}/{{id}}/patches/{{part}}"] = _patches(kinds, samples)
