@@ -30,10 +30,7 @@ def inputs(kind: Kind, cluster: Document, definitions: Mapping[str, Document]) -
 
 def _input(kind: Kind, reference: Document, definition: Document, cluster: Document, block: Input, running: set[str]) -> Input:
     # the definition, then the reference: an override that is null or absent leaves the definition's value
-    result = dict(definition)
-    for name, value in reference.items():
-        if value is not None:
-            result[name] = value
+    result = {**definition, **(_without_nulls(reference) if None in reference.values() else reference)}
     if kind.patches:
         result["patches"] = cluster["patches"].get(reference["id"], {})
     if kind.dependencies:
@@ -43,9 +40,13 @@ def _input(kind: Kind, reference: Document, definition: Document, cluster: Docum
         result[group] = {name: result.pop(name) for name in names if name in result}
     result["cluster"] = block
     if None in result.values():
-        result = {name: value for name, value in result.items() if value is not None}
+        result = _without_nulls(result)
     result["digest"] = digest(result)
     return result
+
+
+def _without_nulls(fields: Document) -> Input:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def digest(value: Input) -> str:

@@ -245,7 +245,7 @@ def _loose_versions(kind: Kind, about: str, document: Document, given: Document)
 
 def _unlike_versions(kind: Kind, about: str, document: Document) -> Iterator[Warned]:
     pinned = _versions(kind, document)
-    if len(set(pinned.values())) > 1:
+    if len({version.removeprefix("v") for version in pinned.values()}) > 1:  # Helm reads v1.0.0 and 1.0.0 alike
         said = " and ".join(f"{name} {version}" for name, version in pinned.items())
         yield Warned(f"{about}: {said} disagree; {next(iter(pinned))} counts")
 

@@ -23,6 +23,7 @@ def warnings(response: httpx.Response) -> list[str]:
             ["oci_tag 6.7.0 and component_version 6.7.1 disagree; oci_tag counts"],
         ),
         ({"component_version": "6.7.1", "oci_tag": "6.7.1"}, []),
+        ({"component_version": "6.7.1", "oci_tag": "v6.7.1"}, []),
         ({"component_version": "6.7.1", "oci_tag": "latest"}, []),
         ({"component_version": "latest", "oci_tag": "v1.0.0-1"}, []),
         ({"component_version": "1", "oci_tag": "2.0.0", "type": "kustomize"}, []),
