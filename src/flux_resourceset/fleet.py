@@ -21,14 +21,6 @@ _encode = msgspec.json.Encoder().encode
 _EMPTY = b'{"inputs":[]}'
 
 
-def encoded(inputs: list[merge.Input]) -> bytes:
-    """The answer's body; never holds a null."""
-    body = _encode({"inputs": inputs})
-    if b"null" in body:  # rare, or just a word in a string
-        body = _encode({"inputs": merge.without_nulls(inputs)})
-    return body
-
-
 def compressed(body: bytes) -> bytes:
     """In gzip's form, without a time: equal bodies give equal bytes."""
     # Level 1 and a window of 8 KiB (13 bits; 16 more say gzip): answers repeat themselves so much, and so near, that more
@@ -55,6 +47,7 @@ class Fleet:
         self.cluster_ids: dict[str, str] = {}  # by DNS name
         self.users: dict[tuple[str, str], set[str]] = {}  # (kind, id) → the clusters that refer to it
         self.answers: dict[bytes, bytes] = {}  # b"<dns>/<endpoint>" → body
+        self._parts: merge.Parts = {}
         self.unknown: list[str] = []
         self.packed: dict[bytes, bytes] = {}  # the same, gzipped
 
@@ -164,11 +157,10 @@ class Fleet:
         cluster = self.documents[CLUSTERS][id].body
         stored = self.documents[kind.name]
         named = (ref["id"] for ref in cluster.get(kind.cluster_field or "", ()))
-        inputs = merge.inputs(kind, cluster, {id: stored[id].body for id in named if id in stored})
-        body = encoded(inputs)
-        if exceeds(body, len(inputs)):
+        body, count = merge.answer(kind, cluster, {id: stored[id].body for id in named if id in stored}, self._parts)
+        if exceeds(body, count):
             raise errors.Unavailable(
-                f"the answer has {len(inputs)} inputs and {len(body)} bytes; Flux takes up to {MAX_INPUTS} inputs "
+                f"the answer has {count} inputs and {len(body)} bytes; Flux takes up to {MAX_INPUTS} inputs "
                 f"and less than {MAX_BODY_BYTES} bytes, so unassign something"
             )
         return body
@@ -186,7 +178,7 @@ class Fleet:
         """The fleet list for provisioners, by id. Grows with clusters."""
         clusters = self.documents[CLUSTERS]
         inputs = [merge.fleet_input(clusters[id].body) for id in sorted(clusters) if matches(clusters[id].body)]
-        body = encoded(inputs)
+        body = _encode({"inputs": inputs})
         if exceeds(body, len(inputs)):
             raise errors.AnswerTooLarge(
                 f"{len(inputs)} clusters make {len(body)} bytes; Flux takes up to {MAX_INPUTS} inputs and less than "

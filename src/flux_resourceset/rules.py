@@ -183,16 +183,15 @@ def _bound(view: Overlay, kind: Kind, cluster: Document, sizes: dict[Key, int]) 
 def _large_answer(view: Overlay, kind: Kind, cluster: Document, change: Change) -> Iterator[errors.Refusal | Warned]:
     field = kind.cluster_field or ""
     definitions = {ref["id"]: view.get(kind.name, ref["id"]) for ref in cluster[field]}
-    inputs = merge.inputs(kind, cluster, {id: found for id, found in definitions.items() if found})
-    body = fleet.encoded(inputs)
-    size = f'cluster "{cluster["id"]}": the {kind.endpoint} answer has {len(inputs)} inputs and {len(body)} bytes'
-    if fleet.exceeds(body, len(inputs)):
+    body, count = merge.answer(kind, cluster, {id: found for id, found in definitions.items() if found})
+    size = f'cluster "{cluster["id"]}": the {kind.endpoint} answer has {count} inputs and {len(body)} bytes'
+    if fleet.exceeds(body, count):
         yield errors.AnswerTooLarge(
             f"{size}; Flux takes up to {fleet.MAX_INPUTS} inputs and less than {fleet.MAX_BODY_BYTES} bytes",
             violations=[Violation(pointer([field]) if change.kind == CLUSTERS else "", "makes an answer too large")],
             extra={"kind": change.kind, "id": change.id},
         )
-    elif len(body) >= _WARN_BYTES or len(inputs) >= fleet.MAX_INPUTS * 8 // 10:
+    elif len(body) >= _WARN_BYTES or count >= fleet.MAX_INPUTS * 8 // 10:
         yield Warned(f"{size}, over 80 % of what Flux takes")
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flux_resourceset import documents, fleet, kinds, merge
+from flux_resourceset import documents, kinds, merge
 from flux_resourceset.kinds import Kind
 from unit import samples
 
@@ -79,14 +78,14 @@ def nulls(value: Any) -> int:
 def test_one_input_per_reference_that_resolves_in_the_clusters_order(case: Any) -> None:
     kind, cluster, definitions = case
     wanted = [reference["id"] for reference in cluster[kind.cluster_field] if reference["id"] in definitions]
-    assert [item["id"] for item in merge.inputs(kind, cluster, definitions)] == wanted
+    assert [item["id"] for item in samples.inputs(kind, cluster, definitions)] == wanted
 
 
 @given(every_kind)
 def test_overrides_win_exactly_when_they_are_not_null(case: Any) -> None:
     kind, cluster, definitions = case
     references = {reference["id"]: reference for reference in cluster[kind.cluster_field]}
-    for item in merge.inputs(kind, cluster, definitions):
+    for item in samples.inputs(kind, cluster, definitions):
         flat = {**item, **{name: value for group in kind.nest for name, value in item[group].items()}}
         for name in kind.overrides:
             given_value = references[item["id"]].get(name)
@@ -99,7 +98,7 @@ def test_other_fields_are_passed_through_and_nested_ones_are_moved(case: Any) ->
     kind, cluster, definitions = case
     references = {reference["id"]: reference for reference in cluster[kind.cluster_field]}
     nested = {name: group for group, names in kind.nest.items() for name in names}
-    for item in merge.inputs(kind, cluster, definitions):
+    for item in samples.inputs(kind, cluster, definitions):
         both = {**definitions[item["id"]], **{n: v for n, v in references[item["id"]].items() if n not in kind.overrides}}
         for name, value in both.items():
             if name not in kind.overrides and value is not None:
@@ -111,7 +110,7 @@ def test_other_fields_are_passed_through_and_nested_ones_are_moved(case: Any) ->
 @given(every_kind)
 def test_patches_are_those_of_the_cluster_or_empty(case: Any) -> None:
     kind, cluster, definitions = case
-    for item in merge.inputs(kind, cluster, definitions):
+    for item in samples.inputs(kind, cluster, definitions):
         if kind.patches:
             assert item["patches"] == cluster["patches"].get(item["id"], {})
         else:
@@ -122,7 +121,7 @@ def test_patches_are_those_of_the_cluster_or_empty(case: Any) -> None:
 def test_a_component_waits_for_what_runs_on_its_cluster(case: Any) -> None:
     kind, cluster, definitions = case
     running = {ref["id"] for ref in cluster["platform_components"] if ref["enabled"] and ref["id"] in definitions}
-    for item in merge.inputs(kind, cluster, definitions):
+    for item in samples.inputs(kind, cluster, definitions):
         assert item["depends_on"] == definitions[item["id"]]["depends_on"]
         assert item["wait_for"] == [id for id in item["depends_on"] if id in running]
 
@@ -131,37 +130,53 @@ def test_a_component_waits_for_what_runs_on_its_cluster(case: Any) -> None:
 def test_every_input_says_whose_it_is(case: Any) -> None:
     kind, cluster, definitions = case
     block = {"name": cluster["cluster_name"], "dns": cluster["cluster_dns"], "environment": cluster["environment"]}
-    assert all(item["cluster"] == block for item in merge.inputs(kind, cluster, definitions))
+    assert all(item["cluster"] == block for item in samples.inputs(kind, cluster, definitions))
 
 
 @given(every_kind)
-def test_no_null_is_ever_sent_and_nothing_else_is_lost(case: Any) -> None:
-    kind, cluster, definitions = case
-    merged = merge.inputs(kind, cluster, definitions)
-    sent = msgspec.json.decode(fleet.encoded(merged))["inputs"]
-    assert nulls(sent) == 0
-    assert sent == merge.without_nulls(merged)
-    if nulls(merged) == 0:
-        assert sent == merged
+def test_no_null_is_ever_sent(case: Any) -> None:
+    assert nulls(samples.inputs(*case)) == 0
 
 
 @given(every_kind)
 def test_the_merge_changes_nothing_and_says_the_same_twice(case: Any) -> None:
+    kept = copy.deepcopy(case[1:])
+    first = merge.answer(*case)
+    assert case[1:] == kept
+    assert merge.answer(*case) == first
+
+
+@given(st.sampled_from(sorted(REFERENCES)).flatmap(lambda name: st.lists(cases(name), min_size=2, max_size=4)))
+def test_what_is_remembered_of_others_changes_nothing(many: list[Any]) -> None:
+    parts: merge.Parts = {}
+    for kind, cluster, definitions in [*many, *many]:
+        assert merge.answer(kind, cluster, definitions, parts) == merge.answer(kind, cluster, definitions)
+
+
+def backwards(value: Any) -> Any:
+    """The same content, with the members of objects in another order."""
+    if isinstance(value, dict):
+        return {name: backwards(item) for name, item in reversed(value.items())}
+    return [backwards(item) for item in value] if isinstance(value, list) else value
+
+
+@given(every_kind)
+def test_the_digest_names_the_content_and_not_its_order(case: Any) -> None:
     kind, cluster, definitions = case
-    kept = copy.deepcopy((cluster, definitions))
-    first = fleet.encoded(merge.inputs(kind, cluster, definitions))
-    assert (cluster, definitions) == kept
-    assert fleet.encoded(merge.inputs(kind, cluster, definitions)) == first
+    digests = [item["digest"] for item in samples.inputs(kind, cluster, definitions)]
+    assert [item["digest"] for item in samples.inputs(kind, backwards(cluster), backwards(definitions))] == digests
+    renamed = samples.inputs(kind, {**cluster, "cluster_name": cluster["cluster_name"] + "x"}, definitions)
+    assert not {item["digest"] for item in renamed} & {*digests}
 
 
 @pytest.mark.parametrize("name", ["workloads", "namespaces"])
 @given(data=st.data())
 def test_a_reference_is_merged_without_regard_to_the_others(name: str, data: st.DataObject) -> None:
     kind, cluster, definitions = data.draw(cases(name))
-    whole = merge.inputs(kind, cluster, definitions)
+    whole = samples.inputs(kind, cluster, definitions)
     alone = [
         item
         for reference in cluster[kind.cluster_field or ""]
-        for item in merge.inputs(kind, {**cluster, kind.cluster_field or "": [reference]}, definitions)
+        for item in samples.inputs(kind, {**cluster, kind.cluster_field or "": [reference]}, definitions)
     ]
     assert whole == alone

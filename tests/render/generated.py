@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from flux_resourceset import documents, merge
+from flux_resourceset import documents
 from flux_resourceset.kinds import Kind, Kinds
+from unit import samples
 
 Schema = dict[str, Any]
 
@@ -58,7 +59,7 @@ class Maker:
             references = [{"id": id, **self._reference(kind)} for id in definitions]
             patches = {id: self._value(kinds.clusters.properties["patches"]["additionalProperties"]) for id in definitions}
             cluster = {"cluster_name": name, "cluster_dns": "c.example.com", "environment": "prod", "patches": patches}
-            found += merge.inputs(kind, {**cluster, str(kind.cluster_field): references}, definitions)
+            found += samples.inputs(kind, {**cluster, str(kind.cluster_field): references}, definitions)
         return found[:count]
 
     def document(self, kinds: Kinds, kind: Kind) -> dict[str, Any]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 
-from flux_resourceset import changes, drafts, errors, kinds
+from flux_resourceset import changes, drafts, errors, kinds, merge
 from flux_resourceset.changes import Document, Entry, Origin, Stored
 from flux_resourceset.fleet import Fleet
-from flux_resourceset.kinds import Kinds
+from flux_resourceset.kinds import Kind, Kinds
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store import Store
 from flux_resourceset.store.memory import MemoryStore
@@ -51,6 +52,14 @@ def namespace(id: str, **fields: Any) -> Document:
 
 def rolebinding(id: str, **fields: Any) -> Document:
     return {"id": id, "role": "view", "subjects": [{"kind": "Group", "name": "developers"}], **fields}
+
+
+def inputs(kind: Kind, cluster: Document, definitions: Mapping[str, Document]) -> list[Document]:
+    """The inputs that Flux gets."""
+    body, count = merge.answer(kind, cluster, definitions)
+    found: list[Document] = msgspec.json.decode(body)["inputs"]
+    assert len(found) == count
+    return found
 
 
 def history(ledger: Ledger) -> list[Entry]:

@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from flux_resourceset import documents, fleet, kinds, merge
+from flux_resourceset import documents, kinds, merge
 from unit import samples
 
 GOLDEN = sorted((samples.HERE / "golden").glob("*.json"))
@@ -20,9 +19,7 @@ def answered(pair: dict[str, Any]) -> list[dict[str, Any]]:
     kind = KNOWN.by_name[pair["kind"]]
     cluster = documents.completed(KNOWN.clusters, pair["cluster"])
     definitions = {document["id"]: documents.completed(kind, document) for document in pair["definitions"]}
-    body = fleet.encoded(merge.inputs(kind, cluster, definitions))
-    inputs: list[dict[str, Any]] = msgspec.json.decode(body)["inputs"]
-    return inputs
+    return samples.inputs(kind, cluster, definitions)
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
@@ -44,8 +41,11 @@ def test_the_documents_of_the_golden_pairs_are_valid(path: Path) -> None:
 
 
 def test_a_null_in_a_string_is_only_a_word() -> None:
-    body = fleet.encoded([{"id": "null", "text": 'a "null", null'}])
-    assert msgspec.json.decode(body) == {"inputs": [{"id": "null", "text": 'a "null", null'}]}
+    kind = KNOWN.by_name["namespaces"]
+    definition = documents.completed(kind, {"id": "null", "annotations": {"text": 'a "null", null'}})
+    cluster = documents.completed(KNOWN.clusters, samples.cluster("c1", namespaces=[{"id": "null"}]))
+    (found,) = samples.inputs(kind, cluster, {"null": definition})
+    assert found["annotations"] == definition["annotations"]
 
 
 def test_the_fleet_list_shows_who_a_cluster_is() -> None:
