@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from flux_resourceset import errors, formats, kinds, openapi, settings
+from flux_resourceset import errors, formats, kind_files, kinds, openapi, settings
 from flux_resourceset.cli import reference
 from flux_resourceset.http.metrics import Metrics
 from flux_resourceset.ledger import Ledger
@@ -66,7 +66,7 @@ def formats_table() -> str:
 
 
 def metrics_table() -> str:
-    measures = Metrics(Ledger(kinds.load(), MemoryStore))
+    measures = Metrics(Ledger(kind_files.load(), MemoryStore))
     rows = []
     for metric in measures.collect():
         name = metric.name + ("_total" if metric.type == "counter" else "")
@@ -120,7 +120,7 @@ def hints_table() -> str:
     known = schema["properties"]["metadata"]["properties"]["x-flux"]["properties"]
     if known.keys() != _HINTS.keys():
         raise SystemExit(f"docs/generate.py: _HINTS and kind_file.schema.yaml differ in {sorted(known.keys() ^ _HINTS.keys())}")
-    example = yaml.safe_load(kinds.builtin_files()["platform_components.yaml"])["metadata"]["x-flux"]
+    example = yaml.safe_load(kind_files.builtin_files()["platform_components.yaml"])["metadata"]["x-flux"]
     rows = ((code(name), meaning, default, _shown_hint(example.get(name))) for name, (meaning, default) in _HINTS.items())
     return table(("Hint", "Meaning", "Default", "In `platform_components`"), rows)
 
@@ -139,7 +139,7 @@ def reserved_table() -> str:
 
 
 def kinds_tables() -> str:
-    return "\n".join(f"### {kind.name}\n\n{kind.description}\n\n{_fields(kind)}" for kind in kinds.load())
+    return "\n".join(f"### {kind.name}\n\n{kind.description}\n\n{_fields(kind)}" for kind in kind_files.load())
 
 
 def _fields(kind: kinds.Kind) -> str:
@@ -170,7 +170,7 @@ _METHODS = ("get", "put", "post", "patch", "delete")
 
 @functools.cache
 def specification_text() -> str:
-    return openapi.text(kinds.load(), writable=True).decode()
+    return openapi.text(kind_files.load(), writable=True).decode()
 
 
 @functools.cache
@@ -279,7 +279,7 @@ def packaged_bundle() -> Iterator[tuple[Path, str | None]]:
 
 def command_line() -> Iterator[tuple[Path, str]]:
     """Its reference page; and the built-in kinds for it, as data, because YAML takes longer to read than help may take."""
-    described = [kind.described() for kind in kinds.load()]
+    described = [kind.described() for kind in kind_files.load()]
     yield PACKAGE / "cli" / "builtin_kinds.json", json.dumps(described, ensure_ascii=False, indent=1) + "\n"
     yield ROOT / "docs" / "cli.md", reference.reference(described)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import uvicorn
 import uvloop
 
-from flux_resourceset import __version__, errors, kinds, logs, openapi, settings, tokens, transfer
+from flux_resourceset import __version__, errors, kind_files, kinds, logs, openapi, settings, tokens, transfer
 from flux_resourceset.http import app, metrics, poll
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store import Store
@@ -67,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _kinds(configured: settings.Settings) -> kinds.Kinds:
-    return kinds.load(configured.resources_dir, configured.environments, configured.secret_keys_allowed)
+    return kind_files.load(configured.resources_dir, configured.environments, configured.secret_keys_allowed)
 
 
 def _opener(configured: settings.Settings) -> Callable[[], Store]:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import live
 from api.fleets import DEMO_DNS, VIEWS, cluster, view
-from flux_resourceset import kinds, tokens
+from flux_resourceset import kind_files, tokens
 from flux_resourceset.changes import Origin
 from flux_resourceset.http import metrics, poll
 from flux_resourceset.ledger import Ledger
@@ -251,7 +251,7 @@ def test_many_mixtures_are_answered_alike(server: live.Server, packets: list[byt
 @pytest.fixture
 def fast() -> poll.Fast:
     memory = MemoryStore()
-    ledger = Ledger(kinds.load(), lambda: memory)
+    ledger = Ledger(kind_files.load(), lambda: memory)
     ledger.write_now(lambda draft: draft.create(ledger.kinds.clusters, cluster("one", cluster_dns=DEMO_DNS)), Origin("test"))
     return poll.Fast(ledger, tokens.Tokens([tokens.Token.of("read", "read", live.READ)]), metrics.Metrics(ledger))
 

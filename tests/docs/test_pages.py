@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import live
-from flux_resourceset import errors, formats, kinds, settings
+from flux_resourceset import errors, formats, kind_files, kinds, settings
 
 DOCS = live.ROOT / "docs"
 VIEWS = sorted(path.name for path in (live.ROOT / "deploy" / "cluster" / "views").iterdir() if path.is_dir())
@@ -109,7 +109,7 @@ def test_every_format_is_documented(name: str) -> None:
     assert f"| `{name}` |" in read("extending.md")
 
 
-@pytest.mark.parametrize("kind", list(kinds.load()), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", list(kind_files.load()), ids=lambda kind: kind.name)
 def test_every_kind_has_its_routes_and_its_view_in_the_reference(kind: kinds.Kind) -> None:
     text = read("api.md")
     assert f"`/{kind.name}/{{id}}`" in text

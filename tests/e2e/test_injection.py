@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import live
-from flux_resourceset import kinds
+from flux_resourceset import kind_files
 from flux_resourceset.render import bundle, dialect
 from unit import samples
 
@@ -21,7 +21,7 @@ from .kube import Kube
 
 Object = dict[str, Any]
 
-KNOWN = kinds.load(live.ROOT / "examples" / "kinds")
+KNOWN = kind_files.load(live.ROOT / "examples" / "kinds")
 EXAMPLES, TAKEN_EXAMPLES = 8, 3  # each is a cluster with up to 15 definitions
 # no shrinking: it would call the CLI thousands of times, and the comparison already names the object
 SETTINGS = settings(

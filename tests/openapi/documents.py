@@ -8,7 +8,7 @@ from typing import Any
 
 from openapi_schema_validator import OAS30Validator
 
-from flux_resourceset import kinds
+from flux_resourceset import kind_files, kinds
 
 Json = dict[str, Any]
 
@@ -61,7 +61,7 @@ def extended(directory: Path) -> kinds.Kinds:
     """The built-in kinds and one of an operator."""
     directory.mkdir(exist_ok=True)
     (directory / "databases.yaml").write_text(DATABASES)
-    return kinds.load(directory)
+    return kind_files.load(directory)
 
 
 def operations(document: Json) -> Iterator[tuple[str, str, Json]]:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import live
-from flux_resourceset import errors, kinds, openapi
+from flux_resourceset import errors, kind_files, kinds, openapi
 from flux_resourceset.http import app, metrics
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore
@@ -25,7 +25,7 @@ MODES = {"crud": True, "read-only": False}
 
 @pytest.fixture(scope="module", params=["built-in", "extended"])
 def known(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> kinds.Kinds:
-    return extended(tmp_path_factory.mktemp("kinds")) if request.param == "extended" else kinds.load()
+    return extended(tmp_path_factory.mktemp("kinds")) if request.param == "extended" else kind_files.load()
 
 
 @pytest.fixture(scope="module", params=MODES)
@@ -50,7 +50,7 @@ def test_the_text_says_what_the_document_says(known: kinds.Kinds) -> None:
 
 def test_the_committed_document_is_fresh() -> None:
     committed = (live.ROOT / "openapi" / "openapi.yaml").read_bytes()
-    assert committed == openapi.text(kinds.load(), writable=True), "openapi/openapi.yaml is stale: run `make generate`"
+    assert committed == openapi.text(kind_files.load(), writable=True), "openapi/openapi.yaml is stale: run `make generate`"
 
 
 def served(known: kinds.Kinds, writable: bool) -> set[str]:
@@ -153,16 +153,16 @@ def test_the_text_is_the_same_with_and_without_libyaml() -> None:
         def ignore_aliases(self, data: Any) -> bool:
             return True
 
-    document = openapi.document(kinds.load(), writable=False)
-    text = openapi.text(kinds.load(), writable=False)
+    document = openapi.document(kind_files.load(), writable=False)
+    text = openapi.text(kind_files.load(), writable=False)
     assert openapi.dumped(document, Plain) == text
     assert not re.search(rb"(: |- )[&*]id", text)
 
 
 def test_the_text_is_made_once() -> None:
-    lazy = openapi.Lazy(kinds.load(), writable=False)
+    lazy = openapi.Lazy(kind_files.load(), writable=False)
     assert lazy() is lazy()
-    assert lazy() == openapi.text(kinds.load(), writable=False)
+    assert lazy() == openapi.text(kind_files.load(), writable=False)
 
 
 def test_a_kind_that_leads_to_no_valid_sample_is_shown_without_one(tmp_path: Path) -> None:
@@ -170,6 +170,6 @@ def test_a_kind_that_leads_to_no_valid_sample_is_shown_without_one(tmp_path: Pat
     (tmp_path / "codes.yaml").write_text(
         f"kind: codes\napiVersion: v1\nschema: {{type: array, key: {{name: id, schema: {{type: string}}}}, items: {schema}}}\n"
     )
-    document = openapi.document(kinds.load(tmp_path), writable=True)
+    document = openapi.document(kind_files.load(tmp_path), writable=True)
     assert "example" not in document["paths"]["/codes"]["post"]["requestBody"]["content"]["application/json"]
     assert [wrong for _, schema, value in contents(document) for wrong in mistakes(document, schema, value)] == []

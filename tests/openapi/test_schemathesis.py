@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import live
-from flux_resourceset import kinds, openapi
+from flux_resourceset import kind_files, openapi
 from openapi.documents import operations
 
 pytestmark = pytest.mark.thorough
@@ -34,7 +34,7 @@ def seed(directory: Path) -> Path:
 
 def wanted(half: str) -> list[str]:
     """The operations that a half must have tried."""
-    found = operations(openapi.document(kinds.load(), writable=True))
+    found = operations(openapi.document(kind_files.load(), writable=True))
     return [path for path, method, item in found if method != "head" and (item["tags"] == ["clusters"]) is (half == "clusters")]
 
 

@@ -7,13 +7,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flux_resourceset import changes, drafts, errors, kinds
+from flux_resourceset import changes, drafts, errors, kind_files
 from flux_resourceset.fleet import Fleet
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore
 from unit import samples
 
-KNOWN = kinds.load(samples.KINDS_DIR)
+KNOWN = kind_files.load(samples.KINDS_DIR)
 DNS = ("one.example.com", "two.example.com", "three.example.com")
 CLUSTERS = ("c1", "c2", "c3")
 IDS = ("a", "b", "c")

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flux_resourceset import documents, kinds, merge
+from flux_resourceset import documents, kind_files, merge
 from flux_resourceset.kinds import Kind
 from unit import samples
 
-KNOWN = kinds.load(samples.KINDS_DIR)
+KNOWN = kind_files.load(samples.KINDS_DIR)
 IDS = ("a", "b", "c", "d")
 texts = st.sampled_from(["x", "null", 'say "null"', "ü"])
 

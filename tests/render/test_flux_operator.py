@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import live
-from flux_resourceset import kinds, render
+from flux_resourceset import kind_files, kinds, render
 from flux_resourceset.render import bundle, dialect
 from render import oracle, samples
 from render.generated import Maker
@@ -21,7 +21,7 @@ from render.generated import Maker
 pytestmark = pytest.mark.thorough
 
 EXAMPLES = live.ROOT / "examples" / "kinds"
-KINDS = kinds.load(EXAMPLES)
+KINDS = kind_files.load(EXAMPLES)
 INPUTS = {True: 500, False: 100}  # for a shipped view, and for an example
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from flux_resourceset import changes, drafts, errors, kinds, merge
+from flux_resourceset import changes, drafts, errors, kind_files, merge
 from flux_resourceset.changes import Document, Entry, Origin, Stored
 from flux_resourceset.fleet import Fleet
 from flux_resourceset.kinds import Kind, Kinds
@@ -71,7 +71,7 @@ def kinds_from(directory: Path, *files: str) -> Kinds:
     """The built-in kinds and those of the given texts."""
     for position, text in enumerate(files):
         (directory / f"kind_{position}.yaml").write_text(text)
-    return kinds.load(directory)
+    return kind_files.load(directory)
 
 
 def ledger_of(known: Kinds, store: Store | None = None) -> Ledger:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flux_resourceset import errors, kinds
+from flux_resourceset import errors, kind_files, kinds
 from unit import samples
 
 PLAIN = samples.PLAIN
@@ -118,7 +118,7 @@ def test_a_broken_file_stops_the_start_with_file_line_and_reason(name: str, tmp_
     path = tmp_path / "broken.yaml"
     path.write_text(text)
     with pytest.raises(errors.StartupError) as caught:
-        kinds.load(tmp_path)
+        kind_files.load(tmp_path)
     said = str(caught.value)
     assert re.match(rf"{re.escape(str(path))}:\d+: ", said), said
     assert re.search(reason, said), said
@@ -130,7 +130,7 @@ def test_a_broken_file_stops_the_start_with_file_line_and_reason(name: str, tmp_
 def test_bytes_that_are_not_utf_8_are_refused_with_their_line(tmp_path: Path) -> None:
     (tmp_path / "broken.yaml").write_bytes(PLAIN.encode() + b"# caf\xe9\n")
     with pytest.raises(errors.StartupError, match=r"broken\.yaml:11: not UTF-8"):
-        kinds.load(tmp_path)
+        kind_files.load(tmp_path)
 
 
 def test_two_files_cannot_define_one_kind(tmp_path: Path) -> None:

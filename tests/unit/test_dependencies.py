@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from flux_resourceset import drafts, errors, kinds
+from flux_resourceset import drafts, errors, kind_files
 from flux_resourceset.ledger import Ledger
 from unit import samples
 from unit.samples import cluster, component, create, pointers, refused, write
 
-KNOWN = kinds.load()
+KNOWN = kind_files.load()
 COMPONENTS = KNOWN.by_name["platform_components"]
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import documents, kinds
+from flux_resourceset import documents, kind_files
 from unit.samples import cluster, component, namespace, rolebinding
 
-KNOWN = kinds.load()
+KNOWN = kind_files.load()
 TOO_LONG = "a" * 64
 NAMED: dict[str, Any] = {"platform_components": [{"id": "a"}]}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from flux_resourceset import drafts, errors, kinds
+from flux_resourceset import drafts, errors, kind_files
 from flux_resourceset.ledger import Ledger
 from unit import samples
 from unit.samples import cluster, component, create, namespace, pointers, refused, rolebinding, stored, write
 
-KNOWN = kinds.load()
+KNOWN = kind_files.load()
 CLUSTERS = KNOWN.clusters
 COMPONENTS = KNOWN.by_name["platform_components"]
 NAMESPACES = KNOWN.by_name["namespaces"]
@@ -216,7 +216,7 @@ def test_force_that_was_not_needed_is_not_recorded(ledger: Ledger) -> None:
 
 
 def test_one_id_in_two_lists_that_take_patches_is_refused() -> None:
-    known = kinds.load(samples.KINDS_DIR)
+    known = kind_files.load(samples.KINDS_DIR)
     ledger = samples.ledger_of(known)
     create(ledger, "platform_components", component("same"))
     create(ledger, "workloads", {"id": "same", "image": "x"}, {"id": "other", "image": "x"})

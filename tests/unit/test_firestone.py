@@ -10,10 +10,10 @@ import pytest
 import yaml
 from firestone_lib import resource  # type: ignore[import-untyped]  # it has no types
 
-from flux_resourceset import kinds
+from flux_resourceset import kind_files
 from unit import samples
 
-FILES = {**kinds.builtin_files(), **{path.name: path.read_text() for path in samples.KINDS_DIR.glob("*.yaml")}}
+FILES = {**kind_files.builtin_files(), **{path.name: path.read_text() for path in samples.KINDS_DIR.glob("*.yaml")}}
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Firestone leaves its own schema file open

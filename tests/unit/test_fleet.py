@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from flux_resourceset import changes, errors, fleet, kinds
+from flux_resourceset import changes, errors, fleet, kind_files
 from flux_resourceset.changes import Change, Entry, Snapshot, Stored
 from flux_resourceset.ledger import Ledger
 from unit import samples
 from unit.samples import cluster, create, namespace, write
 
-KNOWN = kinds.load()
+KNOWN = kind_files.load()
 EMPTY = b'{"inputs":[]}'
 
 
@@ -116,7 +116,7 @@ def test_documents_of_a_kind_that_is_gone_are_kept_aside() -> None:
 
 
 def test_a_cluster_stored_before_a_kind_came_gets_its_empty_list() -> None:
-    known = kinds.load(samples.KINDS_DIR)
+    known = kind_files.load(samples.KINDS_DIR)
     before = cluster("c1", labels={}, platform_components=[], namespaces=[], rolebindings=[], patches={})
     found = samples.fleet_of(known, clusters=[before])
     stored = found.get("clusters", "c1")

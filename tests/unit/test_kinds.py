@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from flux_resourceset import documents, errors, kinds
+from flux_resourceset import documents, errors, kind_files, kinds
 from unit import samples
 
 
 def test_the_built_in_kinds_have_the_versions_of_the_book() -> None:
-    versions = {kind.name: kind.api_version for kind in kinds.load()}
+    versions = {kind.name: kind.api_version for kind in kind_files.load()}
     assert versions == {"clusters": "v2", "platform_components": "v1", "namespaces": "v1", "rolebindings": "v1"}
 
 
 def test_clusters_are_not_referred_to_and_the_others_are_views() -> None:
-    known = kinds.load()
+    known = kind_files.load()
     assert known.clusters.cluster_field is None
     assert set(known.by_endpoint) == {"platform-components", "namespaces", "rolebindings"}
     assert [kind.name for kind in known.patched] == ["platform_components"]
@@ -33,7 +33,7 @@ def test_a_plain_file_gets_every_default(tmp_path: Path) -> None:
 
 
 def test_every_hint_is_taken() -> None:
-    kind = kinds.load(samples.KINDS_DIR).by_name["workloads"]
+    kind = kind_files.load(samples.KINDS_DIR).by_name["workloads"]
     assert (kind.singular, kind.endpoint, kind.cluster_field) == ("workload", "work", "assigned_workloads")
     assert set(kind.reference) == {"enabled", "image", "cpu", "note"}
     assert kind.overrides == ("image", "cpu")
@@ -42,7 +42,7 @@ def test_every_hint_is_taken() -> None:
 
 
 def test_a_kind_gives_clusters_its_reference_array() -> None:
-    known = kinds.load(samples.KINDS_DIR)
+    known = kind_files.load(samples.KINDS_DIR)
     cluster = documents.completed(known.clusters, samples.cluster(assigned_workloads=[{"id": "web"}]))
     assert cluster["assigned_workloads"] == [{"id": "web", "enabled": True}]
     assert cluster["network_policies"] == []
@@ -76,7 +76,7 @@ def test_methods_and_filters_come_from_the_file(tmp_path: Path) -> None:
 
 
 def test_the_environments_are_what_clusters_can_belong_to() -> None:
-    known = kinds.load(environments=("lab", "live"))
+    known = kind_files.load(environments=("lab", "live"))
     for environment, fine in (("live", True), ("dev", False)):
         cluster = documents.completed(known.clusters, samples.cluster(environment=environment))
         assert (documents.violations(known, known.clusters, cluster) == []) is fine
@@ -101,16 +101,16 @@ def test_resourcesets_beside_a_kind_are_passed_over(tmp_path: Path) -> None:
 def test_both_endings_of_yaml_are_read(tmp_path: Path) -> None:
     (tmp_path / "a.yml").write_text(samples.PLAIN)
     (tmp_path / "b.yaml").write_text(samples.PLAIN.replace("widgets", "gadgets"))
-    assert {"widgets", "gadgets"} <= set(kinds.load(tmp_path).by_name)
+    assert {"widgets", "gadgets"} <= set(kind_files.load(tmp_path).by_name)
 
 
 def test_an_empty_directory_adds_nothing(tmp_path: Path) -> None:
-    assert set(kinds.load(tmp_path).by_name) == set(kinds.load().by_name)
+    assert set(kind_files.load(tmp_path).by_name) == set(kind_files.load().by_name)
 
 
 def test_a_directory_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
     with pytest.raises(errors.StartupError, match=f"RESOURCES_DIR {tmp_path}/none: cannot be read"):
-        kinds.load(tmp_path / "none")
+        kind_files.load(tmp_path / "none")
 
 
 # Strictness of what a kind lets in

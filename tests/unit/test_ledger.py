@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flux_resourceset import changes, drafts, errors, kinds
+from flux_resourceset import changes, drafts, errors, kind_files
 from flux_resourceset.changes import Entry, Snapshot, Stored
 from flux_resourceset.fleet import Fleet
 from flux_resourceset.ledger import Ledger
@@ -18,7 +18,7 @@ from flux_resourceset.store.sqlite import SqliteStore
 from unit import samples
 from unit.samples import ORIGIN, cluster, create, namespace, refused, write
 
-KNOWN = kinds.load()
+KNOWN = kind_files.load()
 NAMESPACES = KNOWN.by_name["namespaces"]
 
 

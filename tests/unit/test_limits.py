@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import changes, drafts, errors, fleet, kinds
+from flux_resourceset import changes, drafts, errors, fleet, kind_files, kinds
 from flux_resourceset.changes import Document, Stored
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore
 from unit import samples
 from unit.samples import cluster, component, create, namespace, pointers, refused, write
 
-KNOWN = kinds.load()
+KNOWN = kind_files.load()
 NAMESPACES = KNOWN.by_name["namespaces"]
 
 
@@ -122,7 +122,7 @@ def many(known: kinds.Kinds, count: int) -> Ledger:
 
 def test_ten_thousand_inputs_are_the_most(tmp_path: Path) -> None:
     (tmp_path / "w.yaml").write_text(samples.PLAIN.replace("widgets", "w"))
-    known = kinds.load(tmp_path, environments=["d"])
+    known = kind_files.load(tmp_path, environments=["d"])
     ledger = many(known, 10_001)
     references = [{"id": f"w{number}"} for number in range(10_001)]
     refusal = refused(errors.AnswerTooLarge, ledger, lambda draft: draft.merge(known.clusters, "c", {"w": references}))

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import documents, kinds, merge
+from flux_resourceset import documents, kind_files, merge
 from unit import samples
 
 GOLDEN = sorted((samples.HERE / "golden").glob("*.json"))
-KNOWN = kinds.load(samples.KINDS_DIR)
+KNOWN = kind_files.load(samples.KINDS_DIR)
 
 
 def answered(pair: dict[str, Any]) -> list[dict[str, Any]]:

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from flux_resourceset import errors, kinds, transfer
+from flux_resourceset import errors, kind_files, transfer
 from flux_resourceset.ledger import Ledger
 from unit import samples
 from unit.samples import cluster, component, create, namespace, stored, write
 
-KNOWN = kinds.load()
+KNOWN = kind_files.load()
 DEMO = Path(__file__).parents[2] / "data" / "seed.json"
 
 

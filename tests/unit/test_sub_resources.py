@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import changes, drafts, errors, kinds
+from flux_resourceset import changes, drafts, errors, kind_files
 from flux_resourceset.ledger import Ledger
 from unit import samples
 from unit.samples import cluster, component, create, namespace, pointers, refused, stored, write
 
-KNOWN = kinds.load()
+KNOWN = kind_files.load()
 COMPONENTS = KNOWN.by_name["platform_components"]
 NAMESPACES = KNOWN.by_name["namespaces"]
 

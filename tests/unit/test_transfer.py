@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import errors, kinds, transfer
+from flux_resourceset import errors, kind_files, transfer
 from flux_resourceset.changes import Change, Entry
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore
@@ -17,7 +17,7 @@ from flux_resourceset.store.sqlite import SqliteStore
 from unit import samples
 from unit.samples import cluster, component, create, namespace, write
 
-KNOWN = kinds.load()
+KNOWN = kind_files.load()
 NAMESPACES = KNOWN.by_name["namespaces"]
 
 
@@ -253,7 +253,7 @@ def test_documents_of_an_older_release_are_completed(ledger: Ledger, tmp_path: P
 
 
 def test_a_fleet_with_documents_of_no_kind_is_not_exported() -> None:
-    known = kinds.load(samples.KINDS_DIR)
+    known = kind_files.load(samples.KINDS_DIR)
     store = MemoryStore()
     create(samples.ledger_of(known, store), "workloads", {"id": "w", "image": "x"})
     with pytest.raises(errors.Error, match="workloads"):

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import documents, kinds
+from flux_resourceset import documents, kind_files, kinds
 from unit.samples import cluster, component, namespace, rolebinding
 
-KNOWN = kinds.load()
+KNOWN = kind_files.load()
 CONTROL = [*range(0x20), *range(0x7F, 0xA0)]
 
 
@@ -79,7 +79,7 @@ def test_a_key_that_only_resembles_a_secret_is_taken(key: str) -> None:
 
 
 def test_a_secret_looking_key_can_be_allowed_by_its_exact_name() -> None:
-    known = kinds.load(secret_keys_allowed=["auth.token"])
+    known = kind_files.load(secret_keys_allowed=["auth.token"])
     for key, fine in (("auth.token", True), ("token", False), ("auth.Token", False), ("x.auth.token", False)):
         document = cluster(platform_components=[{"id": "a"}], patches={"a": {key: "x"}})
         assert (pointers(known, "clusters", document) == set()) is fine

@@ -10,8 +10,8 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from flux_resourceset import errors
-from flux_resourceset.kinds import Kind, Kinds, Schema, reference_schema
+from flux_resourceset import errors, kind_files
+from flux_resourceset.kinds import Kind, Kinds, Schema
 from flux_resourceset.openapi.conversion import Form, converted, nullable, sample, sample_object
 
 CHECKSUM = "sha256:" + 64 * "0"
@@ -72,7 +72,7 @@ def of_kinds(kinds: Kinds) -> dict[str, Schema]:
 
 
 def _references(kind: Kind) -> dict[str, Schema]:
-    schema = reference_schema(kind)
+    schema = kind_files.reference_schema(kind)
     schema["properties"]["id"]["example"] = sample(converted(kind.properties["id"], Form.NEW))
     schema["description"] = f"That a cluster has a {kind.singular}, and what it overrides of it."
     found = {
@@ -104,7 +104,7 @@ def _show_references(kinds: Kinds, cluster: Schema, found: dict[str, Schema], fo
 def _flux_input(kinds: Kinds, kind: Kind) -> Schema:
     """The merge, said of schemas: definition, reference, patches, nesting, cluster block."""
     definition = converted(kind.schema, Form.FLUX)
-    reference = converted(reference_schema(kind), Form.FLUX)
+    reference = converted(kind_files.reference_schema(kind), Form.FLUX)
     properties: dict[str, Schema] = dict(definition["properties"])
     for name, sub in reference["properties"].items():
         if name != "id":
