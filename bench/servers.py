@@ -7,7 +7,6 @@ import http.client
 import os
 import shutil
 import signal
-import socket
 import string
 import subprocess
 import sys
@@ -17,19 +16,17 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests"))
+
+import live  # noqa: E402  # what the tests start
+
+READ, WRITE = live.READ, live.WRITE
 SERVER_CORE, LOAD_CORE = 0, 1  # positions among the cores that this process may use
-READ, WRITE = "read-token", "write-token"
 
 
 def pinned(position: int) -> Any:
     core = sorted(os.sched_getaffinity(0))[position]
     return lambda: os.sched_setaffinity(0, {core})
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Process:
@@ -92,20 +89,12 @@ def headers(packed: bool) -> dict[str, str]:
 
 
 def environment(port: int, home: Path, **more: str) -> dict[str, str]:
-    return {
-        "PATH": os.environ["PATH"],
-        "API_MODE": "crud",
-        "AUTH_TOKEN": READ,
-        "CRUD_AUTH_TOKEN": WRITE,
-        "DATABASE_URL": f"sqlite://{home}/fleet.db?mode=rwc",
-        "LISTEN_ADDR": f"127.0.0.1:{port}",
-        **more,
-    }
+    return live.environment(home, LISTEN_ADDR=f"127.0.0.1:{port}", **more)
 
 
 @contextlib.contextmanager
 def ours(home: Path, **more: str) -> Iterator[Process]:
-    port = free_port()
+    port = live.free_port()
     server = Process([sys.executable, "-m", "flux_resourceset.server"], port, home, environment(port, home, **more))
     try:
         yield server
@@ -125,7 +114,7 @@ def nginx(home: Path) -> Iterator[Process | None]:
         print("this nginx has no gzip_static: with gzip it serves the files unpacked")
     options = {
         "home": home,
-        "port": free_port(),
+        "port": live.free_port(),
         "user": "user root;" if os.geteuid() == 0 else "",  # else it could not read the files
         "gzip_static": "gzip_static on;" if static else "",
     }

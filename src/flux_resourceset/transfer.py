@@ -19,6 +19,7 @@ from flux_resourceset.kinds import CLUSTERS, Kind, Kinds
 from flux_resourceset.ledger import Ledger
 
 FORMAT = "flux-resourceset/v1"
+_REPLACE = "use --replace to put the file in its place"
 _SHOWN = 50  # of the problems of an import: a line that can still be read
 
 
@@ -131,16 +132,16 @@ def imported(ledger: Ledger, path: Path, replace: bool) -> int:
     if export.history is not None:
         _restore(ledger, export, replace)
     else:
-        ledger.write_now(importing(export, replace=replace), Origin(actor="import", reason=f"import of {path.name}"))
+        ledger.write_now(importing(export, _REPLACE, replace=replace), Origin(actor="import", reason=f"import of {path.name}"))
     return export.count
 
 
-def importing(export: Export, *, replace: bool = False, merge: bool = False) -> Callable[[drafts.Draft], None]:
+def importing(export: Export, remedy: str, *, replace: bool = False, merge: bool = False) -> Callable[[drafts.Draft], None]:
     """The work of an import: into an empty store, in the place of everything, or on top of what is there."""
 
     def work(draft: drafts.Draft) -> None:
         if not (replace or merge or is_empty(draft.base)):
-            raise _not_empty()
+            raise _not_empty(remedy)
         draft.importing = True
         for kind in draft.kinds if replace else ():
             wanted = {document["id"] for document in export.documents[kind.name]}
@@ -155,14 +156,14 @@ def importing(export: Export, *, replace: bool = False, merge: bool = False) -> 
     return work
 
 
-def _not_empty() -> errors.Conflict:
-    return errors.Conflict("the store is not empty; use --replace to put the file in its place, or --merge to add it")
+def _not_empty(remedy: str) -> errors.Conflict:
+    return errors.Conflict(f"the store is not empty; {remedy}")
 
 
 def _restore(ledger: Ledger, export: Export, replace: bool) -> None:
     def build(state: fleet.Fleet) -> tuple[Snapshot, list[Entry]]:
         if not is_empty(state) and not replace:
-            raise _not_empty()
+            raise _not_empty(_REPLACE)
         history = export.history or []
         found, tombstones = changes.replayed(history)
         known = {tombstone.dns: tombstone for tombstone in (*export.tombstones, *tombstones)}

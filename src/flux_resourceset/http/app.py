@@ -149,14 +149,14 @@ class Gate:
         sent_id = request.headers.get("x-request-id")
         usable = sent_id is not None and _USABLE_ID.fullmatch(sent_id)
         scope["state"] = {"request_id": sent_id if usable else uuid.uuid4().hex}
-        status = 500
+        status, begun = 500, False
         # a Flux answer carries an id only when one was sent, so that the same data gives the same bytes
         shows_id = sent_id is not None or not scope["path"].startswith("/api/v2/flux/")
 
         async def sending(message: Message) -> None:
-            nonlocal status
+            nonlocal status, begun
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, begun = message["status"], True
                 draft = scope["state"].get("draft")
                 more = [(b"x-warning", text[:500].encode()) for text in draft.warnings] if draft else []
                 if shows_id:
@@ -174,9 +174,10 @@ class Gate:
         except ClientDisconnect:
             status = CLIENT_LEFT
         except asyncio.CancelledError:  # the server stops, and the time to finish is over
-            ending = errors.Unavailable("the server stops; send the request again")
-            status = ending.status
-            await problems.response(ending, scope["state"]["request_id"])(scope, receive, send)
+            if not begun:
+                ending = errors.Unavailable("the server stops; a write may have been carried out: look before you send it again")
+                status = ending.status
+                await problems.response(ending, scope["state"]["request_id"])(scope, receive, send)
         except Exception:
             log.exception("a request failed", extra={"request_id": scope["state"]["request_id"]})
             failure = errors.Internal("this is a defect of the server; its log has the details under the request id")

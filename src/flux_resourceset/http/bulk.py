@@ -63,7 +63,7 @@ class BulkRoutes:
         merge = messages.flag(messages.query(request, frozenset({"merge"})), "merge")
         body = await bodies.read(request, limit=bodies.MAX_BULK_BYTES)
         export = await asyncio.to_thread(transfer.parsed, self._ledger.kinds, body, "the body")
-        work = transfer.importing(export, merge=merge)
+        work = transfer.importing(export, "use merge=true to add to what is there", merge=merge)
         _, entry = await self._ledger.write(work, messages.origin(request))
         revision = entry.revision if entry else self._ledger.fleet.revision
         return messages.json_response({"revision": revision, "documents": export.count})
