@@ -14,6 +14,11 @@ from flux_resourceset.store import Memo, Store
 LIVE = {"id": "c1", "cluster_dns": "c1.example.com"}
 
 
+def content(store: Store) -> tuple[Any, ...]:
+    found = store.snapshot()
+    return found.epoch, found.revision, found.documents, found.tombstones
+
+
 # An empty store
 
 
@@ -320,7 +325,7 @@ def test_a_restore_is_seen_by_everybody_at_once(store: Store, peer: Store) -> No
     store.begin().restore(Snapshot("another", 0, {}, ()), [])
     assert peer.version() != before
     assert peer.epoch() == "another"
-    assert peer.snapshot() == Snapshot("another", 0, {}, ())
+    assert content(peer) == ("another", 0, {}, ())
 
 
 # Restoring
@@ -334,7 +339,7 @@ def test_a_restore_takes_the_place_of_everything(store: Store) -> None:
     documents = {"m": {"x": Stored({"id": "x"}, 1), "y": Stored({"id": "y"}, 2)}}
     snapshot = Snapshot("another", 2, documents, (Tombstone("gone.example.com", "gone", 1),))
     store.begin().restore(snapshot, history)
-    assert store.snapshot() == snapshot
+    assert content(store) == ("another", 2, documents, snapshot.tombstones)
     assert store.entries(0) == history
     assert store.epoch() == "another"
     assert store.version() != version
@@ -346,13 +351,13 @@ def test_a_restore_takes_the_place_of_everything(store: Store) -> None:
 def test_writing_goes_on_after_a_restore(store: Store) -> None:
     store.begin().restore(Snapshot("e", 1, {"n": {"a": Stored({"id": "a"}, 1)}}, ()), [entry(1, create("n", "a"))])
     commit(store, entry(2, delete("n", {"id": "a"})))
-    assert store.snapshot() == Snapshot("e", 2, {}, ())
+    assert content(store) == ("e", 2, {}, ())
 
 
 def test_a_store_can_be_restored_to_nothing(store: Store) -> None:
     commit(store, entry(1, create("n", "a")))
     store.begin().restore(Snapshot("e", 0, {}, ()), [])
-    assert store.snapshot() == Snapshot("e", 0, {}, ())
+    assert content(store) == ("e", 0, {}, ())
 
 
 def test_what_was_read_before_is_not_changed_by_what_comes_after(store: Store) -> None:
