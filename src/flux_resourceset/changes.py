@@ -95,6 +95,13 @@ class View(msgspec.Struct, frozen=True):
     field: str
 
 
+class Charge(msgspec.Struct, frozen=True):
+    """What a writer that starts says of a store: it vouches for the log as it is, and serves these views from it."""
+
+    views: tuple[View, ...]
+    opened: str  # the time of the start: a log that went back is believed only to a start that came later
+
+
 class Snapshot(msgspec.Struct, frozen=True):
     """Everything a store holds at one revision, but for the log."""
 
@@ -106,6 +113,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     forgone: frozenset[tuple[str, str]] = frozenset()  # kind and id of definitions that the log says were deleted by force
     views: tuple[View, ...] = ()
     replaced: tuple[str, ...] = ()  # the epochs in whose place an import has put this one
+    opened: str = ""  # when a writer last vouched for it
 
 
 class Query(msgspec.Struct, frozen=True):

@@ -48,6 +48,7 @@ class Ledger:
         self._look_again = 0.0  # monotonic time before which that is taken as still true
         self._checked = False
         self._views: tuple[changes.View, ...] = ()  # that the store's documents were written for
+        self._opened = ""  # when a writer last vouched for the log
         self._writing = asyncio.Lock()
         self._writer = ThreadPoolExecutor(1, "writer")  # so that no other work in threads holds up a write
         self._tasks: set[asyncio.Task[object]] = set()
@@ -104,22 +105,29 @@ class Ledger:
             if followed is None:
                 self._load(store.snapshot())
                 return
-            self.fleet.apply(*followed)
+            self.fleet.apply(followed.entries, followed.hash)
+            self._opened = followed.opened
             known = store.views()
             if known != self._views:
                 self._views = known
                 self.fleet.heed(known)
 
     def _load(self, snapshot: changes.Snapshot) -> None:
+        """A log that does not go on from where it was is only taken from those who may say so."""
         before = self.fleet
         if before.epoch and snapshot.epoch != before.epoch and before.epoch not in snapshot.replaced:
             raise errors.Unavailable(
                 f"the store is another one now (its epoch is {snapshot.epoch}, not {before.epoch}), and no import says why; "
                 "put the right one back, or restart this server if it is meant"
             )
+        if before.epoch == snapshot.epoch and self._opened >= snapshot.opened:
+            raise errors.Unavailable(
+                f"the log ends at revision {snapshot.revision} and does not go on from revision {before.revision}, which was "
+                "followed; put the newest files back, or restart the writer if an older state is meant"
+            )
         fresh = fleet.Fleet(self.kinds)
         fresh.load(snapshot)
-        self.fleet, self._views = fresh, snapshot.views
+        self.fleet, self._views, self._opened = fresh, snapshot.views, snapshot.opened
         if before.epoch:
             told = {"before": before.revision, "now": fresh.revision}
             log.warning("the log does not go on from where it was: everything was loaded anew", extra=told)
@@ -132,15 +140,18 @@ class Ledger:
             shown = ", ".join(f"{kind}/{id} of {cluster}" for cluster, kind, id in skipped[:20])
             log.warning("references without a definition", extra={"count": len(skipped), "first": shown})
 
-    def remember_views(self) -> None:
-        """Let the store remember what its documents are written for from now on; refuses what would make a view lose them."""
+    def take_charge(self) -> None:
+        """What a writer does first: refuse kinds that would make a view lose its data, and vouch for the store as it is."""
         if self.fleet.doubts:
             raise errors.StartupError("; ".join(dict.fromkeys(self.fleet.doubts.values())))
         wanted = views.remembered(self._views, self.kinds)
-        if wanted != self._views:
-            assert self._store is not None
-            self._store.begin().commit(None, views=wanted)
-            self.refresh()
+        try:
+            self._begin_now().commit(None, charge=_charge(wanted))
+        except errors.Unavailable as exc:
+            if wanted != self._views:
+                raise
+            log.warning("cannot write: %s", exc)  # a full disk is no reason not to serve
+        self.refresh()
 
     def snapshot(self) -> changes.Snapshot:
         """Everything the store holds, of whatever kind, known here or not. Grows with documents."""
@@ -216,7 +227,7 @@ class Ledger:
             made, known = build(transaction.snapshot())
             now = datetime.datetime.now(datetime.UTC)
             entry = _entry(self.fleet.revision + 1, origin, now, changes=made, forced=True) if made else None
-        transaction.commit(entry, views=known)
+        transaction.commit(entry, charge=_charge(known))
         self.refresh()
         return entry
 
@@ -232,7 +243,7 @@ class Ledger:
         with _rolling_back(transaction), _trusting():
             if followed is None:
                 raise errors.Unavailable("the store was replaced or went back just now; try again")
-            self.fleet.apply(*followed)
+            self.fleet.apply(followed.entries, followed.hash)
 
     def _execute(
         self, transaction: Transaction, base: fleet.Fleet, work: Work[T], origin: Origin, dry_run: bool, once: Once[T] | None
@@ -277,6 +288,10 @@ class Ledger:
                 },
             )
         return entry
+
+
+def _charge(known: tuple[changes.View, ...]) -> changes.Charge:
+    return changes.Charge(known, changes.timestamp(datetime.datetime.now(datetime.UTC)))
 
 
 def _entry(revision: int, origin: Origin, now: datetime.datetime, **content: Any) -> Entry:

@@ -117,7 +117,7 @@ def open_ledger(configured: settings.Settings, begin_anew: bool = False) -> Ledg
     ledger = Ledger(_kinds(configured), _opener(configured, begin_anew))
     if configured.crud or configured.backend == "memory":
         ledger.refresh()
-        ledger.remember_views()
+        ledger.take_charge()
         if transfer.seed(ledger, configured.seed_file, configured.seed_named):
             log.info("seeded", extra={"file": str(configured.seed_file), "revision": ledger.fleet.revision})
         return ledger
@@ -229,6 +229,8 @@ async def _sweep(fast: poll.Fast) -> None:
     while True:
         await asyncio.sleep(poll.IDLE_SECONDS / 2)
         fast.sweep()
+        with contextlib.suppress(errors.Unavailable):  # whoever asks is told
+            fast.ledger.refresh()  # when nobody asks, too: files that are lost may still be saved
 
 
 # Moving a fleet
@@ -262,7 +264,7 @@ def _export(arguments: argparse.Namespace, environment: Mapping[str, str]) -> in
 
 def _import(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:
     with contextlib.closing(_moving(environment, writing=True, begin_anew=arguments.begin_anew)) as ledger:
-        ledger.remember_views()
+        ledger.take_charge()
         count = transfer.imported(ledger, arguments.file, arguments.replace)
         print(f"imported {count} documents; the fleet is at revision {ledger.fleet.revision}", file=sys.stderr)
     return 0

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from flux_resourceset.changes import Entry, Head, Query, Snapshot, View
+from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, View
 
 
 class Memo(msgspec.Struct, frozen=True):
@@ -23,10 +23,11 @@ class Memo(msgspec.Struct, frozen=True):
 
 
 class Followed(NamedTuple):
-    """What came behind a head, oldest first, and the hash of the log's end."""
+    """What came behind a head, oldest first, the hash of the log's end, and which start of a writer vouches for it."""
 
     entries: list[Entry]
     hash: str
+    opened: str = ""
 
 
 class Transaction(Protocol):
@@ -50,12 +51,9 @@ class Transaction(Protocol):
         entry: Entry | None,
         memo: Memo | None = None,
         forget_before: str = "",
-        views: tuple[View, ...] | None = None,
+        charge: Charge | None = None,
     ) -> str:
-        """Write documents, tombstones and log together, durably, or raise and write nothing; the hash of the log's end.
-
-        `views`, if given, takes the place of what the store knew of views.
-        """
+        """Write documents, tombstones and log together, durably, or raise and write nothing; the hash of the log's end."""
 
     def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:
         """Put a whole fleet with its log in the place of everything, and commit. Views stay."""

@@ -6,7 +6,7 @@ import threading
 import uuid
 
 from flux_resourceset import changes
-from flux_resourceset.changes import Entry, Head, Query, Snapshot, Stored, Tombstone, View
+from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, Stored, Tombstone, View
 from flux_resourceset.store import Followed, Memo
 
 
@@ -22,9 +22,10 @@ class MemoryStore:
         self._forgone: set[tuple[str, str]] = set()
         self._views: tuple[View, ...] = ()
         self._replaced: tuple[str, ...] = ()
+        self._opened = ""
 
     def version(self) -> object:
-        return self._epoch, len(self.log), self._views
+        return self._epoch, len(self.log), self._opened
 
     def epoch(self) -> str:
         return self._epoch
@@ -42,13 +43,14 @@ class MemoryStore:
             forgone=frozenset(self._forgone),
             views=self._views,
             replaced=self._replaced,
+            opened=self._opened,
         )
 
     def follow(self, known: Head) -> Followed | None:
         hashes = ["", *self.hashes]
         if known.epoch != self._epoch or known.revision >= len(hashes) or hashes[known.revision] != known.hash:
             return None
-        return Followed(self.log[known.revision :], hashes[-1])
+        return Followed(self.log[known.revision :], hashes[-1], self._opened)
 
     def entries(self, after: int) -> list[Entry]:
         return self.log[after:]
@@ -99,13 +101,14 @@ class MemoryTransaction:
         entry: Entry | None,
         memo: Memo | None = None,
         forget_before: str = "",
-        views: tuple[View, ...] | None = None,
+        charge: Charge | None = None,
     ) -> str:
         store = self._store
         if entry is not None:
             changes.settle(store.documents, store.tombstones, entry)
             store.append(entry)
-        store._views = store._views if views is None else views
+        if charge is not None:
+            store._views, store._opened = charge.views, charge.opened
         store.memos = {key: old for key, old in store.memos.items() if old.time >= forget_before}
         if memo is not None:
             store.memos[memo.key] = memo

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from flux_resourceset import errors
-from flux_resourceset.changes import Entry, Head, Query, Snapshot, View
+from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, View
 from flux_resourceset.store import Followed, Memo, marker, sqlite_files, sqlite_rows
 
 # How often the files beside the database are looked at when nothing else has changed: their loss harms nobody who reads, for
@@ -186,7 +186,9 @@ class SqliteStore:
             found = os.stat(self.path)
         except OSError:
             return False
-        return (found.st_dev, found.st_ino) == self._identity and self._files_beside() == self._beside
+        same = (found.st_dev, found.st_ino) == self._identity and self._files_beside() == self._beside
+        self._beside_again = self._beside_again if same else 0.0
+        return same
 
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error):
@@ -197,7 +199,7 @@ def _followed(db: sqlite3.Connection, known: Head) -> Followed | None:
     if not sqlite_rows.continues(db, known):
         return None
     behind = list(sqlite_rows.entries(db, known.revision))
-    return Followed(behind, sqlite_rows.head(db).hash)
+    return Followed(behind, sqlite_rows.head(db).hash, sqlite_rows.identity(db).opened)
 
 
 class SqliteTransaction:
@@ -226,7 +228,7 @@ class SqliteTransaction:
     @property
     def epoch(self) -> str:
         with _speaking(self._path):
-            return sqlite_rows.identity(self._db)[0]
+            return sqlite_rows.identity(self._db).epoch
 
     def follow(self, known: Head) -> Followed | None:
         with _speaking(self._path):
@@ -251,14 +253,14 @@ class SqliteTransaction:
         entry: Entry | None,
         memo: Memo | None = None,
         forget_before: str = "",
-        views: tuple[View, ...] | None = None,
+        charge: Charge | None = None,
     ) -> str:
         with self._writing() as db:
             if entry is not None and entry.revision == 1:
                 marker.write(self._path, self.epoch)
             hash = sqlite_rows.head(db).hash if entry is None else sqlite_rows.append(db, entry)
-            if views is not None:
-                sqlite_rows.write_views(db, views)
+            if charge is not None:
+                sqlite_rows.write_charge(db, charge)
             if forget_before:
                 db.execute("DELETE FROM memos WHERE time < ?", (forget_before,))
             if memo is not None:

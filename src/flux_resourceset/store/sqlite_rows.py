@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import msgspec
 
 from flux_resourceset import changes, errors
-from flux_resourceset.changes import Change, Entry, Forgone, Head, Query, Retired, Snapshot, Stored, Tombstone, View
+from flux_resourceset.changes import Change, Charge, Entry, Forgone, Head, Query, Retired, Snapshot, Stored, Tombstone, View
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -20,23 +21,27 @@ _names = msgspec.json.Decoder(tuple[str, ...]).decode
 # Where the log stands
 
 
-def identity(db: sqlite3.Connection) -> tuple[str, tuple[str, ...]]:
-    """The epoch, and those that it took the place of."""
-    row = db.execute("SELECT epoch, replaced FROM identity").fetchone()
+class Identity(NamedTuple):
+    epoch: str
+    replaced: tuple[str, ...]
+    opened: str
+
+
+def identity(db: sqlite3.Connection) -> Identity:
+    row = db.execute("SELECT epoch, replaced, opened FROM identity").fetchone()
     if row is None:
         raise errors.Unavailable("the database has lost its identity; restore a backup")
-    return row[0], _names(row[1])
+    return Identity(row[0], _names(row[1]), row[2])
 
 
 def head(db: sqlite3.Connection) -> Head:
-    epoch, _ = identity(db)
     row = db.execute("SELECT revision, hash FROM entries ORDER BY revision DESC LIMIT 1").fetchone()
-    return Head(epoch, *(row or (0, "")))
+    return Head(identity(db).epoch, *(row or (0, "")))
 
 
 def continues(db: sqlite3.Connection, known: Head) -> bool:
     """Whether the log goes on from a head, or ends there."""
-    if identity(db)[0] != known.epoch:
+    if identity(db).epoch != known.epoch:
         return False
     if known.revision == 0:
         return True
@@ -65,22 +70,22 @@ def check_whole(db: sqlite3.Connection, path: object) -> None:
 
 
 def snapshot(db: sqlite3.Connection) -> Snapshot:
-    epoch, replaced = identity(db)
-    at = head(db)
+    whose, at = identity(db), head(db)
     documents: dict[str, dict[str, Stored]] = {}
     for kind, id, revision, body in db.execute("SELECT kind, id, revision, body FROM documents ORDER BY kind, id"):
         documents.setdefault(kind, {})[id] = Stored(_decode(body), revision)
     tombstones = db.execute("SELECT dns, id, revision FROM tombstones ORDER BY dns").fetchall()
     forgone = db.execute("SELECT kind, id FROM forgone").fetchall()
     return Snapshot(
-        epoch=epoch,
+        epoch=whose.epoch,
         revision=at.revision,
         documents=documents,
         tombstones=tuple(Tombstone(*row) for row in tombstones),
         hash=at.hash,
         forgone=frozenset(forgone),
         views=views(db),
-        replaced=replaced,
+        replaced=whose.replaced,
+        opened=whose.opened,
     )
 
 
@@ -173,10 +178,11 @@ def _growth(entry: Entry) -> int:
 
 def write_whole(db: sqlite3.Connection, whole: Snapshot, history: Iterable[Entry]) -> str:
     """A fleet with its log in the place of everything; the hash of the log's end."""
-    before, replaced = identity(db)
+    before = identity(db)
     for table in ("changes", "entries", "documents", "tombstones", "forgone", "memos"):
         db.execute(f"DELETE FROM {table}")  # noqa: S608  # names from the line above
-    db.execute("UPDATE identity SET epoch = ?, replaced = ?", (whole.epoch, msgspec.json.encode([*replaced, before]).decode()))
+    replaced = [*before.replaced, before.epoch]
+    db.execute("UPDATE identity SET epoch = ?, replaced = ?", (whole.epoch, msgspec.json.encode(replaced).decode()))
     hash, documents = "", 0
     for entry in history:
         hash, documents = changes.chained(hash, entry), documents + _growth(entry)
@@ -195,9 +201,10 @@ def write_whole(db: sqlite3.Connection, whole: Snapshot, history: Iterable[Entry
     return hash
 
 
-def write_views(db: sqlite3.Connection, served: Iterable[View]) -> None:
+def write_charge(db: sqlite3.Connection, charge: Charge) -> None:
+    db.execute("UPDATE identity SET opened = ?", (charge.opened,))
     db.execute("DELETE FROM views")
-    rows = ((view.endpoint, view.kind, view.field) for view in served)
+    rows = ((view.endpoint, view.kind, view.field) for view in charge.views)
     db.executemany("INSERT INTO views (endpoint, kind, field) VALUES (?, ?, ?)", rows)
 
 

@@ -1,7 +1,8 @@
 -- The schema as a whole; sqlite_001.sql and its followers lead to it step by step, and a test proves both equal.
 CREATE TABLE identity (
     epoch TEXT NOT NULL, -- changes when the log is replaced
-    replaced TEXT NOT NULL DEFAULT '[]' -- JSON: the epochs in whose place an import has put this one
+    replaced TEXT NOT NULL DEFAULT '[]', -- JSON: the epochs in whose place an import has put this one
+    opened TEXT NOT NULL DEFAULT '' -- when a writer last vouched for it
 ) STRICT;
 
 CREATE TABLE documents (

@@ -1,5 +1,6 @@
 -- Version 2: a chain of hashes over the log, definitions that references may do without, what views were written for.
 ALTER TABLE identity ADD COLUMN replaced TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE identity ADD COLUMN opened TEXT NOT NULL DEFAULT '';
 
 ALTER TABLE entries ADD COLUMN forgone BLOB;
 ALTER TABLE entries ADD COLUMN vanished BLOB;
