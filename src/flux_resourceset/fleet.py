@@ -44,7 +44,7 @@ class Step:
         self.documents: dict[Key, Stored | None] = {}  # None: gone
         self.users: dict[Key, frozenset[str]] = {}
         self.cluster_ids: dict[str, str | None] = {}
-        self.answers: set[bytes] = set()  # that are not true any more
+        self.answers: list[bytes] = []  # that are not true any more
 
 
 class Fleet:
@@ -142,6 +142,8 @@ class Fleet:
         self, step: Step, moved: dict[Key, tuple[set[str], set[str]]], id: str, before: Document | None, after: Document | None
     ) -> None:
         for kind in self.kinds.referenced:
+            if before and after and before.get(kind.cluster_field or "") == after.get(kind.cluster_field or ""):
+                continue
             old, new = _references(kind, before), _references(kind, after)
             for gone in old - new:
                 moved.setdefault((kind.name, gone), (set(), set()))[1].add(id)
@@ -152,9 +154,8 @@ class Fleet:
             step.cluster_ids.setdefault(before["cluster_dns"], None)
         if after is not None:
             step.cluster_ids[after["cluster_dns"]] = id
-        for document in (before, after):
-            if document is not None:
-                step.answers |= {_key(document["cluster_dns"], kind) for kind in self.kinds.referenced}
+        for dns in {document["cluster_dns"] for document in (before, after) if document is not None}:
+            step.answers += [_key(dns, kind) for kind in self.kinds.referenced]
 
     def _step_definition(self, step: Step, kind: Kind, id: str) -> None:
         if kind.cluster_field is None:
@@ -162,7 +163,7 @@ class Fleet:
         for user in step.users.get((kind.name, id), self.users.get((kind.name, id), frozenset())):
             cluster = step.documents.get((CLUSTERS, user)) or self.documents[CLUSTERS].get(user)
             if cluster is not None:
-                step.answers.add(_key(cluster.body["cluster_dns"], kind))
+                step.answers.append(_key(cluster.body["cluster_dns"], kind))
 
     def take(self, step: Step, hash: str) -> None:
         """Become what the step says, between two answers."""

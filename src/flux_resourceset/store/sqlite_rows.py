@@ -44,7 +44,7 @@ def continues(db: sqlite3.Connection, known: Head) -> bool:
     if identity(db).epoch != known.epoch:
         return False
     if known.revision == 0:
-        return True
+        return not known.hash
     row = db.execute("SELECT hash FROM entries WHERE revision = ?", (known.revision,)).fetchone()
     return row is not None and row[0] == known.hash
 
