@@ -29,6 +29,13 @@ class Retired(msgspec.Struct, frozen=True):
     id: str
 
 
+class Forgone(msgspec.Struct, frozen=True):
+    """A definition that was deleted by force somewhere else; clusters that came along with an import still refer to it."""
+
+    kind: str
+    id: str
+
+
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One transaction. Revisions are 1, 2, 3, … without gaps, over the whole fleet."""
 
@@ -41,6 +48,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     forced: bool
     changes: tuple[Change, ...]
     retired: tuple[Retired, ...] = ()
+    vanished: tuple[str, ...] = ()  # DNS names that a cluster gave up without being decommissioned: 404, not an empty list
+    forgone: tuple[Forgone, ...] = ()
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -103,7 +112,7 @@ class Query(msgspec.Struct, frozen=True):
 
 
 def retirements(entry: Entry) -> Iterator[tuple[str, Tombstone | None]]:
-    """What an entry does to tombstones: a DNS name and its tombstone, or None when the name is alive again."""
+    """What an entry does to tombstones: a DNS name and its tombstone, or None when the name is alive again, or nobody's."""
     for known in entry.retired:
         yield known.dns, Tombstone(known.dns, known.id, entry.revision)
     # first what goes, then what is there: one entry may hand a name from one cluster to another, in either order
@@ -111,7 +120,7 @@ def retirements(entry: Entry) -> Iterator[tuple[str, Tombstone | None]]:
     for change in of_clusters:
         dns = change.before["cluster_dns"] if change.before else None
         if dns is not None and (change.after is None or change.after["cluster_dns"] != dns):
-            yield dns, Tombstone(dns, change.id, entry.revision)
+            yield dns, None if dns in entry.vanished else Tombstone(dns, change.id, entry.revision)
     for change in of_clusters:
         if change.after is not None:
             yield change.after["cluster_dns"], None
@@ -149,3 +158,13 @@ def bury(tombstones: dict[str, Tombstone], entry: Entry) -> None:
             tombstones.pop(dns, None)
         else:
             tombstones[dns] = tombstone
+
+
+def forgo(forgone: set[tuple[str, str]], entry: Entry) -> None:
+    """Carry out what an entry does to the definitions that were deleted by force."""
+    for change in entry.changes:
+        if change.after is not None:
+            forgone.discard((change.kind, change.id))
+        elif entry.forced and change.kind != CLUSTERS:
+            forgone.add((change.kind, change.id))
+    forgone.update((lost.kind, lost.id) for lost in entry.forgone)

@@ -44,6 +44,7 @@ class Fleet:
         self.revision = 0
         self.documents: dict[str, dict[str, Stored]] = {kind.name: {} for kind in self.kinds}
         self.tombstones: dict[str, changes.Tombstone] = {}
+        self.forgone: set[tuple[str, str]] = set()  # definitions that the log says were deleted by force
         self.cluster_ids: dict[str, str] = {}  # by DNS name
         self.users: dict[tuple[str, str], set[str]] = {}  # (kind, id) → the clusters that refer to it
         self.answers: dict[bytes, bytes] = {}  # b"<dns>/<endpoint>" → body
@@ -65,6 +66,7 @@ class Fleet:
         for id, cluster in self.documents[CLUSTERS].items():
             self._index(id, None, cluster.body)
         self.tombstones = {tombstone.dns: tombstone for tombstone in snapshot.tombstones}
+        self.forgone = {(kind, id) for _, kind, id in self.dangling()}
 
     def apply(self, entries: Iterable[changes.Entry]) -> None:
         """Follow the log. Grows with the changes and the clusters they touch."""
@@ -79,6 +81,7 @@ class Fleet:
             for change in entry.changes:
                 self._apply(change, entry.revision)
             changes.bury(self.tombstones, entry)
+            changes.forgo(self.forgone, entry)
             self.revision = entry.revision
 
     def _apply(self, change: changes.Change, revision: int) -> None:

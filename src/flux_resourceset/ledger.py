@@ -211,8 +211,8 @@ class Ledger:
         return result, entry
 
     def _entry(self, draft: drafts.Draft, origin: Origin, now: datetime.datetime) -> Entry | None:
-        made, retired = draft.finish(), draft.retired()
-        if not made and not retired:
+        made, retired, forgone = draft.finish(), draft.retired(), draft.forgone()
+        if not made and not retired and not forgone:
             return None
         return Entry(
             revision=self.fleet.revision + 1,
@@ -224,6 +224,8 @@ class Ledger:
             forced=draft.forced,
             changes=made,
             retired=retired,
+            vanished=draft.vanished(),
+            forgone=forgone,
         )
 
     def _published(self, entry: Entry | None) -> Entry | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import uvicorn
 import uvloop
 
-from flux_resourceset import __version__, errors, kind_files, kinds, logs, openapi, settings, tokens, transfer
+from flux_resourceset import __version__, effects, errors, imports, kind_files, kinds, logs, openapi, settings, tokens, transfer
 from flux_resourceset.http import app, metrics, poll
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store import Store
@@ -58,7 +58,13 @@ def _parser() -> argparse.ArgumentParser:
     export.set_defaults(run=_export)
     load = commands.add_parser("import", help="load a whole fleet from a file")
     load.add_argument("file", type=Path, help="a file that export wrote; - for standard input")
-    load.add_argument("--replace", action="store_true", help="also into a store that is not empty")
+    load.add_argument("--replace", action="store_true", help="also into a store that is not empty, in the place of everything")
+    load.add_argument(
+        "--decommission-absent",
+        action="store_true",
+        help="with --replace: answer [] for clusters that are not in the file, so that Flux deletes what they run; otherwise 404",
+    )
+    load.add_argument("--yes", action="store_true", help="do not ask before anything is replaced")
     load.set_defaults(run=_import)
     return parser
 
@@ -212,7 +218,7 @@ def _moving(environment: Mapping[str, str], *, writing: bool) -> Ledger:
     """The ledger of a command: no token is needed, and no seed is loaded."""
     mode = {"API_MODE": "crud" if writing else "read-only", "AUTH_TOKEN": "unused"}
     configured = settings.Settings.from_env({**environment, **mode})
-    logs.configure(max(configured.log_level, logging.WARNING))
+    logs.configure(max(configured.log_level, logging.ERROR if writing else logging.WARNING))  # an import tells by itself
     if configured.backend == "memory":
         raise errors.StartupError("STORE_BACKEND=memory holds nothing to move; use sqlite")
     ledger = Ledger(_kinds(configured), _opener(configured))
@@ -252,10 +258,35 @@ def _replace_file(path: Path, content: bytes) -> None:
 
 
 def _import(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    if arguments.decommission_absent and not arguments.replace:
+        raise errors.StartupError("--decommission-absent goes with --replace")
     with contextlib.closing(_moving(environment, writing=True)) as ledger:
-        count = transfer.imported(ledger, arguments.file, arguments.replace)
+        count = transfer.imported(
+            ledger,
+            arguments.file,
+            arguments.replace,
+            decommission_absent=arguments.decommission_absent,
+            agree=lambda plan: _agree(plan, arguments),
+        )
         print(f"imported {count} documents; the fleet is at revision {ledger.fleet.revision}", file=sys.stderr)
     return 0
+
+
+def _agree(plan: imports.Plan, arguments: argparse.Namespace) -> None:
+    """Show what an import does, and have it confirmed if it takes something away."""
+    for line in [f"warning: {text}" for text in plan.warnings] + ([] if plan.into_empty else effects.described(plan.effects)):
+        print(line, file=sys.stderr)
+    if plan.into_empty or arguments.yes:
+        return
+    if str(arguments.file) == "-" or not sys.stdin.isatty():
+        raise errors.StartupError("nothing was changed; say --yes to put the file in the place of everything")
+    print("type yes to put the file in the place of everything: ", end="", file=sys.stderr, flush=True)
+    try:
+        answer = sys.stdin.readline()
+    except KeyboardInterrupt:
+        answer = ""
+    if answer.strip() != "yes":
+        raise errors.StartupError("nothing was changed")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import errors, kind_files, transfer
+from flux_resourceset import errors, imports, kind_files, transfer
 from flux_resourceset.changes import Change, Entry
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore
@@ -137,7 +137,7 @@ def test_an_empty_fleet_can_be_moved(tmp_path: Path) -> None:
         path = export_of(samples.ledger_of(KNOWN), tmp_path / "fleet.json", history)
         arrived = samples.ledger_of(KNOWN)
         assert transfer.imported(arrived, path, replace=False) == 0
-        assert transfer.is_empty(arrived.fleet)
+        assert imports.is_empty(arrived.fleet)
 
 
 # Into a store that is not empty

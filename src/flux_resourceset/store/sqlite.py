@@ -11,12 +11,20 @@ from pathlib import Path
 import msgspec
 
 from flux_resourceset import changes, errors
-from flux_resourceset.changes import Change, Entry, Query, Retired, Snapshot, Stored, Tombstone
+from flux_resourceset.changes import Change, Entry, Forgone, Query, Retired, Snapshot, Stored, Tombstone
 from flux_resourceset.store import Memo, sqlite_files
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-_retired = msgspec.json.Decoder(tuple[Retired, ...]).decode
+
+
+class _Brought(msgspec.Struct, omit_defaults=True):
+    retired: tuple[Retired, ...] = ()
+    vanished: tuple[str, ...] = ()
+    forgone: tuple[Forgone, ...] = ()
+
+
+_brought = msgspec.json.Decoder(tuple[Retired, ...] | _Brought).decode
 
 
 @contextlib.contextmanager
@@ -233,10 +241,21 @@ def _entries(db: sqlite3.Connection, where: str, values: Iterable[object], tail:
             reason,
             bool(forced),
             _changes(db, revision),
-            _retired(retired) if retired else (),
+            *_unpacked(retired),
         )
         for revision, time, actor, on_behalf_of, request_id, reason, forced, retired in rows
     ]
+
+
+def _packed(entry: Entry) -> bytes | None:
+    if entry.vanished or entry.forgone:
+        return _encode(_Brought(entry.retired, entry.vanished, entry.forgone))
+    return _encode(entry.retired) if entry.retired else None
+
+
+def _unpacked(body: bytes | None) -> tuple[tuple[Retired, ...], tuple[str, ...], tuple[Forgone, ...]]:
+    found = _brought(body) if body else ()
+    return (found.retired, found.vanished, found.forgone) if isinstance(found, _Brought) else (found, (), ())
 
 
 def _changes(db: sqlite3.Connection, revision: int) -> tuple[Change, ...]:
@@ -293,7 +312,7 @@ def _write_log(db: sqlite3.Connection, entries: Iterable[Entry]) -> None:
                 e.request_id,
                 e.reason,
                 int(e.forced),
-                _encode(e.retired) if e.retired else None,
+                _packed(e),
             ),
         )
         db.executemany(
