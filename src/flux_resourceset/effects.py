@@ -37,6 +37,9 @@ class State(NamedTuple):
     definitions: Mapping[str, Mapping[str, Document]]  # by kind and id
     tombstones: Set[str]  # DNS names
 
+    def of(self, kind: Kind) -> Mapping[str, Document]:
+        return self.definitions.get(kind.name, {})
+
 
 class Difference(NamedTuple):
     """Between two answers of one view, in inputs."""
@@ -84,7 +87,7 @@ def _comings_and_goings(before: State, after: State) -> Iterator[Effect]:
 
 
 def _other_answers(kinds: Kinds, before: State, after: State) -> Iterator[Effect]:
-    touched = [kind for kind in kinds.referenced if before.definitions.get(kind.name) != after.definitions.get(kind.name)]
+    touched = [kind for kind in kinds.referenced if before.of(kind) != after.of(kind)]
     old_parts: merge.Parts = {}
     new_parts: merge.Parts = {}
     for dns in before.clusters.keys() & after.clusters.keys():
@@ -99,7 +102,7 @@ def _other_answers(kinds: Kinds, before: State, after: State) -> Iterator[Effect
 
 
 def _answer(kind: Kind, state: State, dns: str, parts: merge.Parts) -> bytes:
-    return merge.answer(kind, state.clusters[dns], state.definitions.get(kind.name, {}), parts)[0]
+    return merge.answer(kind, state.clusters[dns], state.of(kind), parts)[0]
 
 
 def _differences(endpoint: str, before: bytes, after: bytes) -> Iterator[Difference]:

@@ -39,11 +39,10 @@ def check(kinds: Kinds, export: Export, source: str) -> None:
         replay = replayed(history)
     except (KeyError, TypeError) as exc:
         raise errors.Invalid(f"{source}: a change of the history lacks {exc}") from exc
-    for name in sorted({*kinds.by_name, *replay.documents}):
-        wanted = {document["id"]: document for document in export.documents.get(name, [])}
-        if _completed(kinds, name, {id: s.body for id, s in replay.documents.get(name, {}).items()}) != _completed(
-            kinds, name, wanted
-        ):
+    bodies = _bodies(kinds, replay)
+    for name in sorted({*kinds.by_name, *bodies}):
+        kind, wanted = kinds.by_name.get(name), export.documents.get(name, [])
+        if bodies.get(name, {}) != {document["id"]: documents.completed(kind, document) for document in wanted if kind}:
             raise errors.Invalid(f"{source}: the history does not lead to the {name}")
     living = {document["cluster_dns"] for document in export.documents[CLUSTERS]}
     told = {(found.dns, found.id) for found in export.tombstones if found.dns not in living}
@@ -51,9 +50,13 @@ def check(kinds: Kinds, export: Export, source: str) -> None:
         raise errors.Invalid(f"{source}: the history does not lead to the tombstones")
 
 
-def _completed(kinds: Kinds, name: str, found: dict[str, Document]) -> dict[str, Document]:
-    kind = kinds.by_name.get(name)
-    return {id: documents.completed(kind, document) for id, document in found.items()} if kind else found
+def _bodies(kinds: Kinds, replay: Replay) -> dict[str, dict[str, Document]]:
+    """The documents by kind and id, completed where the kind is known."""
+    found: dict[str, dict[str, Document]] = {}
+    for name, of_kind in replay.documents.items():
+        kind = kinds.by_name.get(name)
+        found[name] = {id: documents.completed(kind, stored.body) if kind else stored.body for id, stored in of_kind.items()}
+    return found
 
 
 def _leaps(history: list[Entry]) -> Iterator[str]:
@@ -94,12 +97,7 @@ class Restoration:
         return imports.Plan(self.consequences(state), self._draft.first_warnings(imports.SHOWN_WARNINGS), imports.is_empty(state))
 
     def consequences(self, state: fleet.Fleet) -> list[effects.Effect]:
-        bodies = {
-            kind.name: _completed(
-                self._kinds, kind.name, {id: s.body for id, s in self.replay.documents.get(kind.name, {}).items()}
-            )
-            for kind in self._kinds
-        }
+        bodies = _bodies(self._kinds, self.replay)
         buried = self.replay.tombstones.keys() | {found.dns for found in self.retired(state)}
         return effects.between(self._kinds, effects.state_of(state), effects.state(bodies, buried))
 

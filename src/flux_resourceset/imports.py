@@ -151,7 +151,7 @@ def _lost(export: Export, draft: drafts.Draft, merge: bool) -> set[Key]:
         if violations:
             raise rules.invalid(CLUSTERS, cluster["id"], violations)
     for (name, id), clusters in users.items():
-        shown = ", ".join(clusters[:_SHOWN_USERS]) + (", …" if len(clusters) > _SHOWN_USERS else "")
+        shown = ", ".join(clusters[:_SHOWN_USERS]) + (" and more" if len(clusters) > _SHOWN_USERS else "")
         draft.warn(f"{rules.subject(name, id)} was deleted by force; {len(clusters)} cluster(s) go without it: {shown}")
     return set(users)
 

@@ -278,7 +278,7 @@ def _agree(plan: imports.Plan, arguments: argparse.Namespace) -> None:
         print(line, file=sys.stderr)
     if plan.into_empty or arguments.yes:
         return
-    if str(arguments.file) == "-" or not sys.stdin.isatty():
+    if str(arguments.file) == "-" or sys.stdin is None or not sys.stdin.isatty():
         raise errors.StartupError("nothing was changed; say --yes to put the file in the place of everything")
     print("type yes to put the file in the place of everything: ", end="", file=sys.stderr, flush=True)
     try:
