@@ -48,6 +48,11 @@ def export_of(ledger: Ledger, change: Edit = unedited, history: bool = False) ->
     return data
 
 
+def file_of(data: Document, path: Path) -> Path:
+    path.write_text(json.dumps(data))
+    return path
+
+
 def merging(data: Document, known: Kinds = KNOWN) -> Callable[[drafts.Draft], None]:
     return imports.importing(transfer.parsed(known, data, "the file"), "", merge=True)
 
@@ -263,6 +268,18 @@ def test_a_history_that_says_what_no_write_could_is_refused(change: Edit, said: 
         transfer.parsed(KNOWN, data, "the file")
 
 
+def test_a_history_does_not_lead_to_dependencies_in_a_circle(tmp_path: Path) -> None:
+    def depend(data: Document) -> None:
+        for document in (of(data, "app", "platform_components"), change_of(data, 1)["after"]):
+            document["depends_on"] = ["app"]
+
+    ledger = samples.ledger_of(KNOWN)
+    path = file_of(export_of(fleet_of(), depend, history=True), tmp_path / "fleet.json")
+    with pytest.raises(errors.Invalid, match="makes a cycle"):
+        transfer.imported(ledger, path, replace=False)
+    assert imports.is_empty(ledger.fleet)
+
+
 @pytest.mark.parametrize("older", [False, True])
 def test_a_history_obeys_the_rules_that_bind_documents_together(tmp_path: Path, older: bool) -> None:
     """A cluster that refers to what never was; a file of the first release may, and then the log says so."""
@@ -274,8 +291,7 @@ def test_a_history_obeys_the_rules_that_bind_documents_together(tmp_path: Path, 
             del data["deleted_by_force"]
 
     data = export_of(fleet_of(), refer, history=True)
-    path = tmp_path / "fleet.json"
-    path.write_text(json.dumps(data))
+    path = file_of(data, tmp_path / "fleet.json")
     ledger = samples.ledger_of(KNOWN)
     if older:
         transfer.imported(ledger, path, replace=False)
@@ -288,11 +304,6 @@ def test_a_history_obeys_the_rules_that_bind_documents_together(tmp_path: Path, 
 
 
 # What is done was agreed to
-
-
-def file_of(data: Document, path: Path) -> Path:
-    path.write_text(json.dumps(data))
-    return path
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "history"])
