@@ -94,7 +94,7 @@ class Restoration:
         self._draft.finish()
 
     def plan(self, state: fleet.Fleet) -> imports.Plan:
-        return imports.Plan(self.consequences(state), self._draft.first_warnings(imports.SHOWN_WARNINGS), imports.is_empty(state))
+        return imports.plan(state, self.consequences(state), self._draft)
 
     def consequences(self, state: fleet.Fleet) -> list[effects.Effect]:
         bodies = _bodies(self._kinds, self.replay)

@@ -186,9 +186,11 @@ class Plan(NamedTuple):
     effects: list[Effect]
     warnings: list[str]
     into_empty: bool  # then nothing is taken from anybody
+    of: tuple[str, int]  # epoch and revision of the fleet that it was made for
 
-    def check(self, found: list[Effect]) -> None:
-        if found != self.effects:
+    def check(self, state: fleet.Fleet, found: Callable[[], list[Effect]]) -> None:
+        """Refuse to do anything else, for somebody may have written meanwhile."""
+        if (state.epoch, state.revision) != self.of and found() != self.effects:
             raise errors.Conflict(
                 "the fleet changed meanwhile, and the import would do something else; nothing was written, try again"
             )
@@ -197,7 +199,11 @@ class Plan(NamedTuple):
 def planned(draft: drafts.Draft) -> Plan:
     """The plan of a draft that an import has worked on."""
     draft.finish()
-    return Plan(consequences(draft), draft.first_warnings(SHOWN_WARNINGS), is_empty(draft.base))
+    return plan(draft.base, consequences(draft), draft)
+
+
+def plan(state: fleet.Fleet, found: list[Effect], draft: drafts.Draft) -> Plan:
+    return Plan(found, draft.first_warnings(SHOWN_WARNINGS), is_empty(state), (state.epoch, state.revision))
 
 
 def consequences(draft: drafts.Draft) -> list[Effect]:

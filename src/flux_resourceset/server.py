@@ -40,7 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(arguments.run(arguments, os.environ))
     except errors.Error as exc:
-        print(f"flux-resourceset: {exc}".replace("\n", " "), file=sys.stderr)
+        # what a file holds may stand in it, and must not reach the terminal as anything but text
+        print("".join(sign if sign.isprintable() else " " for sign in f"flux-resourceset: {exc}"), file=sys.stderr)
         return 2
 
 

@@ -135,6 +135,8 @@ def imported(
     origin = Origin(actor="import", reason=f"import of {path.name}")
     if not (replace or imports.is_empty(ledger.fleet)):
         raise imports.not_empty(_REPLACE)
+    if ledger.fleet.unknown:  # an export of it is refused as well: nobody could bring them back
+        raise errors.Unavailable(f"the store holds {', '.join(ledger.fleet.unknown)}, which is no kind here; set RESOURCES_DIR")
     _check_filled(export, ledger.fleet, str(path))
     if export.history is None:
         work = imports.importing(export, _REPLACE, replace=replace, decommission_absent=decommission_absent)
@@ -162,7 +164,7 @@ def _write(ledger: Ledger, load: Callable[[drafts.Draft], None], origin: Origin,
 
     def work(draft: drafts.Draft) -> None:
         load(draft)
-        plan.check(imports.consequences(draft))
+        plan.check(draft.base, lambda: imports.consequences(draft))
 
     ledger.write_now(work, origin)
 
@@ -176,7 +178,7 @@ def _restore(
     def build(state: fleet.Fleet) -> tuple[Snapshot, list[Entry]]:
         if not (replace or imports.is_empty(state)):
             raise imports.not_empty(_REPLACE)
-        plan.check(restoration.consequences(state))
+        plan.check(state, lambda: restoration.consequences(state))
         now = changes.timestamp(datetime.datetime.now(datetime.UTC))
         history = restoration.closed(state, now, origin)
         found = histories.replayed(history)

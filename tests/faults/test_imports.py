@@ -172,11 +172,14 @@ def test_nothing_is_asked_where_nothing_can_be_lost(site: Site, tmp_path_factory
     ]
 
 
-def test_an_empty_file_is_refused_whatever_is_said(site: Site) -> None:
+def test_an_empty_or_wrong_file_is_refused_whatever_is_said(site: Site) -> None:
     data: dict[str, Any] = {"format": transfer.FORMAT, "revision": 0, "documents": {}, "tombstones": []}
     for whole in (data, {**data, "history": []}):
         (site.directory / "empty.json").write_text(json.dumps({**whole, "checksum": transfer.checksum(whole)}))
         assert "holds no documents" in site.refused("import", "--replace", "--yes", "empty.json")
+    wrong = {**data, "documents": {"clusters": [{"id": "\x1b]0;x\x07"}]}}
+    (site.directory / "wrong.json").write_text(json.dumps({**wrong, "checksum": transfer.checksum(wrong)}))
+    assert "\x1b" not in site.refused("import", "--replace", "--yes", "wrong.json")
     (site.directory / "nothing.json").write_bytes(b"")
     assert "is not JSON" in site.refused("import", "--replace", "--yes", "nothing.json")
 

@@ -330,3 +330,12 @@ def test_a_fleet_with_documents_of_no_kind_is_not_exported() -> None:
     create(samples.ledger_of(known, store), "workloads", {"id": "w", "image": "x"})
     with pytest.raises(errors.Error, match="workloads"):
         transfer.exporting(samples.ledger_of(KNOWN, store), False)
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_a_fleet_with_documents_of_no_kind_is_not_replaced(ledger: Ledger, tmp_path: Path, history: bool) -> None:
+    known = kind_files.load(samples.KINDS_DIR)
+    store = MemoryStore()
+    create(samples.ledger_of(known, store), "workloads", {"id": "w", "image": "x"})
+    path = export_of(ledger, tmp_path / "fleet.json", history)
+    assert "workloads, which is no kind here" in refusal(samples.ledger_of(KNOWN, store), path, replace=True)
