@@ -140,14 +140,14 @@ def _lost(export: Export, draft: drafts.Draft, merge: bool) -> set[Key]:
     users: dict[Key, list[str]] = {}
     for cluster in export.documents[CLUSTERS]:
         violations = []
-        for place, kind, id in _references(draft.kinds, cluster):
+        for field, position, kind, id in _references(draft.kinds, cluster):
             if id in there[kind.name] or (merge and draft.get(kind.name, id) is not None):
                 continue
             users.setdefault((kind.name, id), []).append(cluster["id"])
             if export.deleted_by_force is not None and (kind.name, id) not in listed:
                 remedy = "create it first, or leave the reference out"
                 why = f'{kind.singular} "{id}" does not exist, and deleted_by_force does not name it'
-                violations.append(Violation(place, f"{why}; {remedy}"))
+                violations.append(Violation(pointer([field, position, "id"]), f"{why}; {remedy}"))
         if violations:
             raise rules.invalid(CLUSTERS, cluster["id"], violations)
     for (name, id), clusters in users.items():
@@ -156,10 +156,10 @@ def _lost(export: Export, draft: drafts.Draft, merge: bool) -> set[Key]:
     return set(users)
 
 
-def _references(kinds: Kinds, cluster: Document) -> Iterator[tuple[str, Kind, str]]:
+def _references(kinds: Kinds, cluster: Document) -> Iterator[tuple[str, int, Kind, str]]:
     for field, kind in kinds.by_field.items():
         for position, reference in enumerate(cluster.get(field, ())):
-            yield pointer([field, position, "id"]), kind, reference["id"]
+            yield field, position, kind, reference["id"]
 
 
 def _bury(draft: drafts.Draft, export: Export) -> None:
