@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import jsonschema_rs
 
 from flux_resourceset import formats
-from flux_resourceset.errors import Violation
+from flux_resourceset.errors import MAX_VIOLATIONS, Violation
 from flux_resourceset.kinds import CLUSTERS, Kind, Kinds, Schema
 
 Document = dict[str, Any]
 
+MAX_VALUES = 100_000  # in one document, which is checked in one go; a large cluster has a thousand
 MAX_INTEGER = 2**53 - 1  # Flux reads numbers as float64; larger integers lose digits
 
 SECRET_ENDINGS = (
@@ -95,11 +97,26 @@ def violations(kinds: Kinds, kind: Kind, document: Any, kept: Document | None = 
     """Everything that is wrong with a completed document, looked at alone; `kept` is what it says of kinds that are not here."""
     if not isinstance(document, dict):
         return [Violation("", "must be a JSON object")]
-    found = [violation for error in kind.validator.iter_errors(document) for violation in _explained(error)]
-    found += _unsafe(document, ())
-    if kind.name == CLUSTERS:
-        found += _cluster_violations(kinds, document, kept or {})
-    return list(dict.fromkeys(found))
+    if _exceeds(document, MAX_VALUES):
+        return [Violation("", f"holds more than {MAX_VALUES} values, and no answer to Flux has room for that")]
+    found = itertools.chain(
+        (violation for error in kind.validator.iter_errors(document) for violation in _explained(error)),
+        _unsafe(document, ()),
+        _cluster_violations(kinds, document, kept or {}) if kind.name == CLUSTERS else (),
+    )
+    return list(dict.fromkeys(itertools.islice(found, MAX_VIOLATIONS)))
+
+
+def _exceeds(document: Document, most: int) -> bool:
+    waiting: list[Any] = [document]
+    for value in waiting:
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+        if len(waiting) > most:
+            return True
+    return False
 
 
 def _unsafe(value: Any, path: tuple[str | int, ...]) -> Iterator[Violation]:

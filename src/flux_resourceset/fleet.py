@@ -126,6 +126,15 @@ class Fleet:
         self.answers.pop(key, None)
         self.packed.pop(key, None)
 
+    def still(self) -> Fleet:
+        """The fleet as it is now, for whoever works on it in a thread while this one goes on; without prepared answers."""
+        found = Fleet(self.kinds)
+        found.epoch, found.revision, found.unknown = self.epoch, self.revision, self.unknown
+        found.documents = {kind: dict(stored) for kind, stored in self.documents.items()}
+        found.tombstones, found.cluster_ids = dict(self.tombstones), dict(self.cluster_ids)
+        found.users = {key: set(users) for key, users in self.users.items()}
+        return found
+
     # Asking
 
     def get(self, kind: str, id: str) -> Stored | None:

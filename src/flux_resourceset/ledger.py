@@ -9,9 +9,11 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
 from flux_resourceset import changes, drafts, errors, fleet
+from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Entry, Origin
 from flux_resourceset.kinds import Kinds
 from flux_resourceset.store import Memo, Store, Transaction
@@ -19,6 +21,8 @@ from flux_resourceset.store import Memo, Store, Transaction
 log = logging.getLogger(__name__)
 
 LONG_LOOK_SECONDS = 0.05  # at a store that turns out to be unusable; a missing file takes less, a damaged fleet of thousands more
+STAGES = 2  # rehearsals at a time; they share one interpreter with the polls
+STAGE_SECONDS = 2  # to wait for one
 KEPT = datetime.timedelta(hours=24)  # how long an answer is kept under its idempotency key
 
 T = TypeVar("T")
@@ -47,6 +51,9 @@ class Ledger:
         self._look_again = 0.0  # monotonic time before which that is taken as still true
         self._checked = False
         self._writing = asyncio.Lock()
+        self._stages = ThreadPoolExecutor(STAGES, "rehearsal")
+        self._free_stages = asyncio.Semaphore(STAGES)
+        self._rehearsing: set[Budget] = set()
         self._tasks: set[asyncio.Task[object]] = set()
 
     # Reading
@@ -119,16 +126,53 @@ class Ledger:
             self._store.close()
         self._store = None
 
+    # Rehearsing
+
+    async def rehearse(self, work: Work[T], origin: Origin, budget: Budget) -> tuple[T, Entry | None]:
+        """Run the work on a draft and write nothing: without the store, a lock, or anything that others wait for."""
+        await self._stage()
+        try:
+            self.refresh()
+            self._rehearsing.add(budget)
+            return await asyncio.get_running_loop().run_in_executor(
+                self._stages, self._rehearse, work, origin, budget, self.fleet.still()
+            )
+        except asyncio.CancelledError:
+            budget.stop(errors.Unavailable("nobody waits for this any more"))
+            raise
+        finally:
+            self._rehearsing.discard(budget)
+            self._free_stages.release()
+
+    def stop_rehearsals(self) -> None:
+        """Whoever waits for one is told so at once."""
+        for budget in self._rehearsing:
+            budget.stop(errors.Unavailable("the server stops; ask again"))
+
+    async def _stage(self) -> None:
+        try:
+            await asyncio.wait_for(self._free_stages.acquire(), STAGE_SECONDS)
+        except TimeoutError:
+            raise errors.Unavailable(
+                f"{STAGES} dry runs are under way, and more would slow everybody down; try again in a moment",
+                headers={"Retry-After": str(STAGE_SECONDS)},
+            ) from None
+
+    def _rehearse(self, work: Work[T], origin: Origin, budget: Budget, state: fleet.Fleet) -> tuple[T, Entry | None]:
+        draft = drafts.Draft(state, budget)
+        result = work(draft)
+        return result, self._entry(draft, origin, datetime.datetime.now(datetime.UTC))
+
     # Writing
 
-    async def write(self, work: Work[T], origin: Origin, *, dry_run: bool = False) -> tuple[T, Entry | None]:
+    async def write(self, work: Work[T], origin: Origin, budget: Budget | None = None) -> tuple[T, Entry | None]:
         """Run the work on a draft and commit what it made, as one transaction; no entry when nothing changed."""
-        return await self._shielded(self._write(work, origin, dry_run, None))
+        return await self._shielded(self._write(work, origin, None, budget))
 
-    async def write_once(self, work: Work[T], origin: Origin, once: Once[T]) -> bytes:
+    async def write_once(self, work: Work[T], origin: Origin, once: Once[T], budget: Budget | None = None) -> bytes:
         """The same, but a request that was carried out before gets its first answer again."""
         try:
-            await self._shielded(self._write(work, origin, False, once))
+            await self._shielded(self._write(work, origin, once, budget))
         except _Answered as answered:
             return answered.body
         return once.body
@@ -140,7 +184,7 @@ class Ledger:
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
-    async def _write(self, work: Work[T], origin: Origin, dry_run: bool, once: Once[T] | None) -> tuple[T, Entry | None]:
+    async def _write(self, work: Work[T], origin: Origin, once: Once[T] | None, budget: Budget | None) -> tuple[T, Entry | None]:
         async with self._writing:
             self.refresh()
             assert self._store is not None
@@ -148,8 +192,8 @@ class Ledger:
             # nobody else can commit while the transaction is open, so the fleet stands still meanwhile
             transaction = await asyncio.to_thread(self._store.begin)
             self._catch_up(transaction)
-            result, entry = await asyncio.to_thread(self._execute, transaction, work, origin, dry_run, once)
-            return result, entry if dry_run else self._published(entry)
+            result, entry = await asyncio.to_thread(self._execute, transaction, work, origin, once, budget)
+            return result, self._published(entry)
 
     def write_now(self, work: Work[T], origin: Origin) -> tuple[T, Entry | None]:
         """The same without an event loop, for start-up and commands."""
@@ -157,7 +201,7 @@ class Ledger:
         assert self._store is not None
         transaction = self._store.begin()
         self._catch_up(transaction)
-        result, entry = self._execute(transaction, work, origin, False, None)
+        result, entry = self._execute(transaction, work, origin, None, None)
         return result, self._published(entry)
 
     def restore(self, build: Callable[[fleet.Fleet], tuple[changes.Snapshot, list[Entry]]]) -> None:
@@ -185,17 +229,17 @@ class Ledger:
             raise
 
     def _execute(
-        self, transaction: Transaction, work: Work[T], origin: Origin, dry_run: bool, once: Once[T] | None
+        self, transaction: Transaction, work: Work[T], origin: Origin, once: Once[T] | None, budget: Budget | None
     ) -> tuple[T, Entry | None]:
         now = datetime.datetime.now(datetime.UTC)
         forget_before = changes.timestamp(now - KEPT)
         try:
             if once is not None:
                 _check_repeated(transaction.recall(once.key), once, forget_before)
-            draft = drafts.Draft(self.fleet)
+            draft = drafts.Draft(self.fleet, budget)
             result = work(draft)
             entry = self._entry(draft, origin, now)
-            if dry_run or (entry is None and once is None):
+            if entry is None and once is None:
                 transaction.rollback()
                 return result, entry
             memo = None
@@ -215,7 +259,7 @@ class Ledger:
         if not made and not retired:
             return None
         return Entry(
-            revision=self.fleet.revision + 1,
+            revision=draft.base.revision + 1,
             time=changes.timestamp(now),
             actor=origin.actor,
             on_behalf_of=origin.on_behalf_of,

@@ -15,7 +15,7 @@ from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flux_resourceset import __version__, errors
-from flux_resourceset.http import auth, bulk, crud, flux, messages, metrics, poll, problems
+from flux_resourceset.http import auth, bulk, crud, flux, heavy, messages, metrics, poll, problems
 from flux_resourceset.kinds import CLUSTERS, Kinds
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.tokens import Tokens
@@ -118,7 +118,7 @@ class _OwnRoutes:
         return messages.json_response({"status": "ok"})
 
     async def openapi(self, request: Request) -> Response:
-        return Response(self._document(), media_type="application/yaml")
+        return Response(await heavy.run(self._document), media_type="application/yaml")
 
     async def metrics(self, request: Request) -> Response:
         messages.query(request)
