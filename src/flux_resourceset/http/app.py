@@ -170,6 +170,8 @@ class Gate:
             await app(scope, receive, sending)
         except errors.Refusal as refusal:
             status = refusal.status
+            if begun:
+                raise  # in the midst of a long answer: it is cut off, which no client takes for its end
             await problems.response(refusal, scope["state"]["request_id"])(scope, receive, send)
         except ClientDisconnect:
             status = CLIENT_LEFT
@@ -181,6 +183,8 @@ class Gate:
         except Exception:
             log.exception("a request failed", extra={"request_id": scope["state"]["request_id"]})
             failure = errors.Internal("this is a defect of the server; its log has the details under the request id")
+            if begun:
+                raise
             await problems.response(failure, scope["state"]["request_id"])(scope, receive, send)
         finally:
             seconds = time.perf_counter() - started
