@@ -149,3 +149,11 @@ def bury(tombstones: dict[str, Tombstone], entry: Entry) -> None:
             tombstones.pop(dns, None)
         else:
             tombstones[dns] = tombstone
+
+
+def let_go(entries: list[Entry]) -> None:
+    """Empty the list, a change at a time: to free ten thousand documents in one go holds up everybody for 100 ms."""
+    while entries:
+        made = list(entries.pop().changes)
+        while made:
+            made.pop()

@@ -117,9 +117,13 @@ class Ledger:
 
     def finding(self, query: changes.Query) -> Callable[[], list[Entry]]:
         """The search of the log, to be called in a thread: it grows with what it finds."""
+        return functools.partial(self.finder(), query)
+
+    def finder(self) -> Callable[[changes.Query], list[Entry]]:
+        """The same, for more than one search in the log as it is now."""
         self.refresh()
         assert self._store is not None
-        return functools.partial(self._store.find, query)
+        return self._store.find
 
     def close(self) -> None:
         if self._store is not None:

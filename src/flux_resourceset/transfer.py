@@ -128,6 +128,7 @@ def _written(data: Document, find_history: Callable[[], list[Entry]] | None) -> 
     named = ((name, json_pieces.pieces(value, _LEVELS.get(name, 1), lines=True)) for name, value in data.items())
     yield from json_pieces.members(named)
     yield b"\n"
+    changes.let_go(data.get("history", []))
 
 
 def checksum(data: Document) -> str:

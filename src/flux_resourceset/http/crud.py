@@ -19,6 +19,8 @@ from flux_resourceset.ledger import Ledger
 
 T = TypeVar("T")
 
+_PAGE_CHANGES = 1000  # of the log at a time: a megabyte or some
+
 _CHANGE_FILTERS = frozenset({"kind", "id", "actor", "since", "until", "limit", "before"})
 
 
@@ -226,18 +228,16 @@ class CrudRoutes:
 
     async def changes(self, request: Request) -> Response:
         params = messages.query(request, _CHANGE_FILTERS)
-        find = self._ledger.finding(
-            changes.Query(
-                kind=params.get("kind"),
-                id=params.get("id"),
-                actor=params.get("actor"),
-                since=messages.moment(params, "since"),
-                until=messages.moment(params, "until"),
-                before=messages.whole_number(params, "before", 1),
-                limit=messages.whole_number(params, "limit", 1) or 100,
-            )
+        query = changes.Query(
+            kind=params.get("kind"),
+            id=params.get("id"),
+            actor=params.get("actor"),
+            since=messages.moment(params, "since"),
+            until=messages.moment(params, "until"),
+            before=messages.whole_number(params, "before", 1),
+            limit=messages.whole_number(params, "limit", 1) or 100,
         )
-        return await heavy.json_answer(request, _written(find))
+        return await heavy.json_answer(request, _log(self._ledger.finder(), query))
 
     async def change(self, request: Request) -> Response:
         messages.query(request)
@@ -247,7 +247,7 @@ class CrudRoutes:
         found = await heavy.run(find) if revision else []
         if not found or found[0].revision != revision:
             raise errors.NotFound(f"there is no revision {text}; the newest is {self._ledger.fleet.revision}")
-        return await heavy.json_answer(request, json_pieces.pieces(found[0], 2))
+        return await heavy.json_answer(request, _one_written(found))
 
 
 def _matching(stored: dict[str, Stored], wanted: Mapping[str, Any], selector: selectors.Selector) -> list[Document]:
@@ -258,8 +258,28 @@ def _matching(stored: dict[str, Stored], wanted: Mapping[str, Any], selector: se
     ]
 
 
-def _written(find: Callable[[], list[Entry]]) -> Iterator[bytes]:
-    yield from json_pieces.pieces(find(), 3)
+def _log(find: Callable[[changes.Query], list[Entry]], query: changes.Query) -> Iterator[bytes]:
+    """Page by page, so that a log of any length takes no more memory than one page."""
+    left, page, before = query.limit, 1, b"["
+    while left > 0:
+        wanted = min(left, page)
+        found = find(msgspec.structs.replace(query, limit=wanted))
+        for entry in found:
+            yield before
+            yield from json_pieces.pieces(entry, 2)
+            before = b","
+        left -= wanted if len(found) == wanted else left
+        if found:
+            query = msgspec.structs.replace(query, before=found[-1].revision)
+            page = max(1, min(_PAGE_CHANGES, _PAGE_CHANGES * len(found) // (1 + sum(len(entry.changes) for entry in found))))
+            del entry
+            changes.let_go(found)
+    yield b"]" if before == b"," else b"[]"
+
+
+def _one_written(found: list[Entry]) -> Iterator[bytes]:
+    yield from json_pieces.pieces(found[0], 2)
+    changes.let_go(found)
 
 
 def _not_modified(request: Request, stored: Stored) -> Response | None:
