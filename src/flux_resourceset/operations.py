@@ -265,13 +265,12 @@ def _named(refusal: errors.Refusal, index: int) -> errors.Refusal:
 
 def _selected(draft: Draft, text: str | None, environment: str | None) -> list[str]:
     selector = selectors.parse(text or "")
-    found = []
-    for id in draft.ids(CLUSTERS):
-        draft.budget.spend(selector.cost)
-        cluster = draft.require(CLUSTERS, id)
-        if environment in (None, cluster["environment"]) and selector(cluster["labels"]):
-            found.append(id)
-    return found
+    ids = draft.ids(CLUSTERS)
+    draft.budget.spend(len(ids) * selector.cost)
+    clusters = [draft.require(CLUSTERS, id) for id in ids]
+    return [
+        cluster["id"] for cluster in clusters if environment in (None, cluster["environment"]) and selector(cluster["labels"])
+    ]
 
 
 def _size(operation: Operation) -> int:

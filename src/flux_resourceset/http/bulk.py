@@ -21,9 +21,9 @@ from flux_resourceset.ledger import Ledger, Once
 
 T = TypeVar("T")
 
-# Steps and seconds. A change to each of ten thousand clusters takes a twentieth of the steps and some seconds; everybody may
-# rehearse, so there it ends soon after. Who may write may also write several of that at once.
-_REHEARSAL = (5_000_000, 15.0)
+# Steps and seconds. A change to each of ten thousand clusters takes half a million and some seconds; everybody may rehearse,
+# so there it ends soon after. Who may write may also write several of that at once.
+_REHEARSAL = (2_000_000, 15.0)
 _WRITE = (20_000_000, 60.0)
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")  # a UUID has 36 characters
 
