@@ -25,8 +25,8 @@ def stopped(server: live.Server) -> int:
 
 
 def test_dry_runs_end_at_once(tmp_path: Path) -> None:
-    with crowds.serving(tmp_path) as server:
-        running = [Sent(server, "POST", DRY_RUN, crowds.on_every_cluster(9)) for _ in range(2)]
+    with crowds.serving(tmp_path) as server, contextlib.ExitStack() as stack:
+        running = [stack.enter_context(Sent(server, "POST", DRY_RUN, crowds.on_every_cluster(9))) for _ in range(2)]
         crowds.Polls(server).poll(3)  # by now they are under way
         assert stopped(server) == 0
         for sent in running:
@@ -59,10 +59,10 @@ def test_nothing_keeps_the_process(tmp_path: Path) -> None:
         assert api.get("/namespaces/acknowledged").status_code == 200
 
 
-@pytest.mark.parametrize("seconds", [0.2, 1.0])
+@pytest.mark.thorough
+@pytest.mark.parametrize("seconds", [0.2, 1.0, 3.0])
 def test_a_write_that_is_cut_off_is_wholly_there_or_not_at_all(tmp_path: Path, seconds: float) -> None:
-    with crowds.serving(tmp_path) as server:
-        sent = Sent(server, "POST", "/batch", crowds.on_every_cluster(2), live.WRITE)
+    with crowds.serving(tmp_path) as server, Sent(server, "POST", "/batch", crowds.on_every_cluster(9), live.WRITE) as sent:
         time.sleep(seconds)
         assert stopped(server) == 0
         acknowledged = b" 200 " in sent.answer()[0]

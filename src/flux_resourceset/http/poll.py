@@ -170,6 +170,7 @@ class OrdinaryProtocol(HttpToolsProtocol):
 
     _waiting = 0  # bytes of a head that is not complete
     _patience: asyncio.TimerHandle | None = None  # runs while a request is not complete
+    _running: Any = None  # the request that is being answered
     _complete = False  # the request whose head came last
     _answered: asyncio.TimerHandle | None = None  # runs when that was answered before it was complete
 
@@ -218,10 +219,18 @@ class OrdinaryProtocol(HttpToolsProtocol):
             self._answered = self.loop.call_later(IDLE_SECONDS, self.transport.close)
         super().on_response_complete()
 
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._be_done()
         self._unread.connections.discard(self.transport)
+        self.pipeline.clear()
         super().connection_lost(exc)
+        if self._running is not None and self._running is not self.cycle:  # uvicorn tells only the request that came last
+            self._running.disconnected = True
+            self._running.message_event.set()
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(
