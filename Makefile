@@ -46,6 +46,7 @@ bench: .venv/dev ## measure, against named anchors (uses nginx and wrk where the
 	$(BIN)/python bench/poll.py
 	$(BIN)/python bench/cli.py
 	$(BIN)/python bench/batch.py
+	$(BIN)/python bench/stall.py
 
 lock: .venv/runtime ## renew the pinned requirement files
 	$(BIN)/pip install --quiet uv

@@ -218,3 +218,11 @@ def forgo(forgone: set[tuple[str, str]], entry: Entry) -> None:
     """Carry out what an entry does to the definitions that references may do without."""
     for key, may in forgoings(entry):
         (forgone.add if may else forgone.discard)(key)
+
+
+def let_go(entries: list[Entry]) -> None:
+    """Empty the list, a change at a time: to free ten thousand documents in one go holds up everybody for 100 ms."""
+    while entries:
+        made = list(entries.pop().changes)
+        while made:
+            made.pop()

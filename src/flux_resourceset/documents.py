@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import jsonschema_rs
+import msgspec
 
-from flux_resourceset import formats
-from flux_resourceset.errors import Violation
+from flux_resourceset import formats, strict_json
+from flux_resourceset.errors import MAX_VIOLATIONS, Violation
 from flux_resourceset.kinds import CLUSTERS, Kind, Kinds, Schema
 
 Document = dict[str, Any]
 
+MAX_BYTES = 1024 * 1024  # of one document: Flux takes no answer of that size
+MAX_VALUES = 100_000  # in one document; a cluster with as many references as Flux takes has less
+ALL_AT_ONCE = 4_000_000  # bytes × values, of documents of which all violations are told: 20 KB with 200 values
 MAX_INTEGER = 2**53 - 1  # Flux reads numbers as float64; larger integers lose digits
 
 SECRET_ENDINGS = (
@@ -95,11 +100,32 @@ def violations(kinds: Kinds, kind: Kind, document: Any, kept: Document | None = 
     """Everything that is wrong with a completed document, looked at alone; `kept` is what it says of kinds that are not here."""
     if not isinstance(document, dict):
         return [Violation("", "must be a JSON object")]
-    found = [violation for error in kind.validator.iter_errors(document) for violation in _explained(error)]
-    found += _unsafe(document, ())
-    if kind.name == CLUSTERS:
-        found += _cluster_violations(kinds, document, kept or {})
-    return list(dict.fromkeys(found))
+    size, values = _extent(document)
+    if size > MAX_BYTES or values > MAX_VALUES:
+        return [Violation("", f"has more than {MAX_BYTES} bytes or {MAX_VALUES} values, for which no answer to Flux has room")]
+    found = itertools.chain(
+        (violation for error in _schema_errors(kind, document, size * values) for violation in _explained(error)),
+        _unsafe(document, ()),
+        _cluster_violations(kinds, document, kept or {}) if kind.name == CLUSTERS else (),
+    )
+    return list(dict.fromkeys(itertools.islice(found, MAX_VIOLATIONS)))
+
+
+def _extent(document: Document) -> tuple[int, int]:
+    """Bytes, and at least as many values as there are."""
+    raw = msgspec.json.encode(document)
+    return len(raw), strict_json.elements(raw)
+
+
+def _schema_errors(kind: Kind, document: Document, effort: int) -> Iterable[jsonschema_rs.ValidationError]:
+    """All of them; of a large document the first. The validator writes the whole of what is wrong into every error."""
+    if effort <= ALL_AT_ONCE:
+        return kind.validator.iter_errors(document)
+    try:
+        kind.validator.validate(document)
+    except jsonschema_rs.ValidationError as error:
+        return [error]
+    return []
 
 
 def _unsafe(value: Any, path: tuple[str | int, ...]) -> Iterator[Violation]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from flux_resourceset import documents, errors, fleet, rules
+from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Change, Document, Forgone, Retired
 from flux_resourceset.documents import pointer
 from flux_resourceset.errors import Violation
@@ -15,6 +16,7 @@ from flux_resourceset.kinds import CLUSTERS, Kind
 from flux_resourceset.overlay import Key, Overlay
 
 _SHOWN_WARNINGS = 10  # enough to see what is meant
+_BYTES_PER_STEP = 64  # of changed documents, so that one large value cannot be put into thousands of clusters
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -37,8 +39,9 @@ class Precondition(NamedTuple):
 
 
 class Draft:
-    def __init__(self, base: fleet.Fleet) -> None:
+    def __init__(self, base: fleet.Fleet, budget: Budget | None = None) -> None:
         self.base = base
+        self.budget = budget or Budget()
         self.kinds = base.kinds
         self.forced = False
         self._warnings: list[str] = []
@@ -47,7 +50,7 @@ class Draft:
         self.decommissions = True  # whether the name of a cluster that goes answers with an empty list from then on
         self._lost: frozenset[Key] = frozenset()  # definitions that references may lack
         self._retired: dict[str, str] = {}
-        self._view = Overlay(base)
+        self._view = Overlay(base, self.budget)
         self._force: set[Key] = set()
 
     # Reading
@@ -221,6 +224,7 @@ class Draft:
 
         `below` is the place in the document that the request's body stands for: pointers count from there.
         """
+        self.budget.spend()
         kept: Document = {}
         if isinstance(document, dict):
             kept = {name: value for name, value in self._left(kind, id).items() if document.get(name) == value}
@@ -287,6 +291,7 @@ class Draft:
         """Everything that speaks against the whole. Grows with what is touched."""
         yield from rules.taken_names(self._view, found)
         for change in found:
+            self.budget.spend()
             kind = self.kinds.by_name[change.kind]
             if change.after is None:
                 force = (change.kind, change.id) in self._force
@@ -308,14 +313,20 @@ class Draft:
 
     def _changes(self) -> Iterator[Change]:
         for (kind, id), after in self._view.after.items():
+            self.budget.spend()
             stored = self.base.get(kind, id)
             before = stored.body if stored else None
             if before is None and after is not None:
                 yield Change(kind, id, "create", None, after)
             elif before is not None and after is None:
                 yield Change(kind, id, "delete", before, None)
-            elif before is not None and _encode(before) != _encode(after):
+            elif before is not None and self._differ(before, after):
                 yield Change(kind, id, "update", before, after)
+
+    def _differ(self, before: Document, after: Document | None) -> bool:
+        old, new = _encode(before), _encode(after)
+        self.budget.spend((len(old) + len(new)) // _BYTES_PER_STEP)
+        return old != new
 
 
 def _empty(value: Any) -> str:

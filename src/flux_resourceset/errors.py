@@ -20,6 +20,7 @@ Error
     ├── Invalid               422 invalid-document
     │   ├── KeyReused         422 idempotency-key-reused
     │   ├── BadFilter         422 bad-filter
+    │   ├── TooExpensive      422 too-expensive
     │   └── AnswerTooLarge    422 answer-too-large
     ├── Internal              500 internal-error
     └── Unavailable           503 unavailable
@@ -30,12 +31,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
+MAX_VIOLATIONS = 1000  # of one document or batch: nobody reads more, and a search without end is an attack
+
 
 class Violation(NamedTuple):
     """What is wrong with a document, and where."""
 
     pointer: str
     message: str
+
+
+def shortened(text: str, most: int) -> str:
+    """A text from outside, as far as it helps to recognise it: an answer must not grow with what was sent."""
+    return text if len(text) <= most else text[:most] + "…"
 
 
 class Error(Exception):
@@ -128,7 +136,7 @@ class Invalid(Refusal):
     @classmethod
     def document(cls, subject: str, violations: Iterable[Violation]) -> Invalid:
         found = tuple(violations)
-        shown = "; ".join(f"{v.pointer or 'document'} {v.message}" for v in found[:3])
+        shown = "; ".join(f"{shortened(v.pointer, 200) or 'document'} {shortened(v.message, 500)}" for v in found[:3])
         more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
         return cls(f"{subject}: {shown}{more}", violations=found)
 
@@ -139,6 +147,10 @@ class KeyReused(Invalid):
 
 class BadFilter(Invalid):
     code, title = "bad-filter", "A filter has a value that nothing can have"
+
+
+class TooExpensive(Invalid):
+    code, title = "too-expensive", "The request takes more work than one may"
 
 
 class AnswerTooLarge(Invalid):

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
 from flux_resourceset import changes, drafts, errors, fleet, views
+from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Entry, Origin
 from flux_resourceset.kinds import Kinds
 from flux_resourceset.store import Followed, Memo, Store, Transaction
@@ -20,6 +21,8 @@ from flux_resourceset.store import Followed, Memo, Store, Transaction
 log = logging.getLogger(__name__)
 
 LONG_LOOK_SECONDS = 0.05  # at a store that turns out to be unusable; a missing file takes less, a damaged fleet of thousands more
+STAGES = 2  # rehearsals at a time; they share one interpreter with the polls
+STAGE_SECONDS = 2  # to wait for one
 KEPT = datetime.timedelta(hours=24)  # how long an answer is kept under its idempotency key
 
 T = TypeVar("T")
@@ -51,6 +54,9 @@ class Ledger:
         self._opened = ""  # when a writer last vouched for the log
         self._writing = asyncio.Lock()
         self._writer = ThreadPoolExecutor(1, "writer")  # so that no other work in threads holds up a write
+        self._stages = ThreadPoolExecutor(STAGES, "rehearsal")
+        self._free_stages = asyncio.Semaphore(STAGES)
+        self._rehearsing: set[Budget] = set()
         self._tasks: set[asyncio.Task[object]] = set()
 
     # Reading
@@ -161,25 +167,61 @@ class Ledger:
 
     def finding(self, query: changes.Query) -> Callable[[], list[Entry]]:
         """The search of the log, to be called in a thread: it grows with what it finds."""
+        return functools.partial(self.finder(), query)
+
+    def finder(self) -> Callable[[changes.Query], list[Entry]]:
+        """The same, for more than one search in the log as it is now."""
         self.refresh()
         assert self._store is not None
-        return functools.partial(self._store.find, query)
+        return self._store.find
 
     def close(self) -> None:
         if self._store is not None:
             self._store.close()
         self._store = None
 
+    # Rehearsing
+
+    async def rehearse(self, work: Work[T], origin: Origin, budget: Budget) -> tuple[T, Entry | None]:
+        """Run the work on a draft and write nothing: without the store, a lock, or anything that others wait for."""
+        await self._stage()
+        try:
+            self.refresh()
+            self._rehearsing.add(budget)
+            return await asyncio.get_running_loop().run_in_executor(
+                self._stages, _rehearse, work, origin, drafts.Draft(self.fleet.still(), budget)
+            )
+        except asyncio.CancelledError:
+            budget.stop(errors.Unavailable("nobody waits for this any more"))
+            raise
+        finally:
+            self._rehearsing.discard(budget)
+            self._free_stages.release()
+
+    def stop_rehearsals(self) -> None:
+        """Whoever waits for one is told so at once."""
+        for budget in self._rehearsing:
+            budget.stop(errors.Unavailable("the server stops; ask again"))
+
+    async def _stage(self) -> None:
+        try:
+            await asyncio.wait_for(self._free_stages.acquire(), STAGE_SECONDS)
+        except TimeoutError:
+            raise errors.Unavailable(
+                f"{STAGES} dry runs are under way, and more would slow everybody down; try again in a moment",
+                headers={"Retry-After": str(STAGE_SECONDS)},
+            ) from None
+
     # Writing
 
-    async def write(self, work: Work[T], origin: Origin, *, dry_run: bool = False) -> tuple[T, Entry | None]:
+    async def write(self, work: Work[T], origin: Origin, budget: Budget | None = None) -> tuple[T, Entry | None]:
         """Run the work on a draft and commit what it made, as one transaction; no entry when nothing changed."""
-        return await self._shielded(self._write(work, origin, dry_run, None))
+        return await self._shielded(self._write(work, origin, None, budget))
 
-    async def write_once(self, work: Work[T], origin: Origin, once: Once[T]) -> bytes:
+    async def write_once(self, work: Work[T], origin: Origin, once: Once[T], budget: Budget | None = None) -> bytes:
         """The same, but a request that was carried out before gets its first answer again."""
         try:
-            await self._shielded(self._write(work, origin, False, once))
+            await self._shielded(self._write(work, origin, once, budget))
         except _Answered as answered:
             return answered.body
         return once.body
@@ -191,7 +233,7 @@ class Ledger:
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
-    async def _write(self, work: Work[T], origin: Origin, dry_run: bool, once: Once[T] | None) -> tuple[T, Entry | None]:
+    async def _write(self, work: Work[T], origin: Origin, once: Once[T] | None, budget: Budget | None) -> tuple[T, Entry | None]:
         run = functools.partial(asyncio.get_running_loop().run_in_executor, self._writer)
         async with self._writing:
             self.refresh()
@@ -200,14 +242,15 @@ class Ledger:
             # nobody else can commit while the transaction is open, so the fleet stands still meanwhile
             transaction, followed = await run(_begin, self._store, self.fleet.head)
             self._catch_up(transaction, followed)
-            made = functools.partial(self._execute, transaction, self.fleet.still(), work, origin, dry_run, once)
-            result, entry, step, hash = await run(made)
-            return result, entry if dry_run else self._published(entry, step, hash)
+            result, entry, step, hash = await run(
+                _execute, transaction, drafts.Draft(self.fleet.still(), budget), work, origin, once
+            )
+            return result, self._published(entry, step, hash)
 
     def write_now(self, work: Work[T], origin: Origin) -> tuple[T, Entry | None]:
         """The same without an event loop, for start-up and commands."""
         transaction = self._begin_now()
-        result, entry, step, hash = self._execute(transaction, self.fleet.still(), work, origin, False, None)
+        result, entry, step, hash = _execute(transaction, drafts.Draft(self.fleet.still()), work, origin, None)
         return result, self._published(entry, step, hash)
 
     def restore(self, build: Callable[[fleet.Fleet], tuple[changes.Snapshot, list[Entry]]]) -> None:
@@ -245,33 +288,6 @@ class Ledger:
                 raise errors.Unavailable("the store was replaced or went back just now; try again")
             self.fleet.apply(followed.entries, followed.hash)
 
-    def _execute(
-        self, transaction: Transaction, base: fleet.Fleet, work: Work[T], origin: Origin, dry_run: bool, once: Once[T] | None
-    ) -> tuple[T, Entry | None, fleet.Step | None, str]:
-        now = datetime.datetime.now(datetime.UTC)
-        forget_before = changes.timestamp(now - KEPT)
-        with _rolling_back(transaction):
-            if once is not None:
-                _check_repeated(transaction.recall(once.key), once, forget_before)
-            draft = drafts.Draft(base)
-            result = work(draft)
-            content = {"changes": draft.finish(), "retired": draft.retired(), "forgone": draft.forgone()}
-            entry = None
-            if any(content.values()):
-                entry = _entry(base.revision + 1, origin, now, **content, vanished=draft.vanished(), forced=draft.forced)
-            if dry_run or (entry is None and once is None):
-                transaction.rollback()
-                return result, entry, None, ""
-            memo = None
-            if once is not None:
-                once.body = once.render(result, entry)
-                memo = Memo(once.key, changes.timestamp(now), once.digest, once.body)
-            step = base.step(entry) if entry else None
-        hash = transaction.commit(entry, memo, forget_before)
-        for warning in draft.warnings:
-            log.warning(warning, extra={"actor": origin.actor, "request_id": origin.request_id})
-        return result, entry, step, hash
-
     def _published(self, entry: Entry | None, step: fleet.Step | None, hash: str) -> Entry | None:
         if entry is not None and step is not None:
             self.fleet.take(step, hash)
@@ -289,6 +305,44 @@ class Ledger:
                 },
             )
         return entry
+
+
+def _execute(
+    transaction: Transaction, draft: drafts.Draft, work: Work[T], origin: Origin, once: Once[T] | None
+) -> tuple[T, Entry | None, fleet.Step | None, str]:
+    """Work, check and commit; with what taking the entry means to the fleet, and the hash of the log's new end."""
+    now = datetime.datetime.now(datetime.UTC)
+    forget_before = changes.timestamp(now - KEPT)
+    with _rolling_back(transaction):
+        if once is not None:
+            _check_repeated(transaction.recall(once.key), once, forget_before)
+        result = work(draft)
+        entry = _finished(draft, origin, now)
+        if entry is None and once is None:
+            transaction.rollback()
+            return result, None, None, ""
+        memo = None
+        if once is not None:
+            once.body = once.render(result, entry)
+            memo = Memo(once.key, changes.timestamp(now), once.digest, once.body)
+        step = draft.base.step(entry) if entry else None
+    hash = transaction.commit(entry, memo, forget_before)
+    for warning in draft.warnings:
+        log.warning(warning, extra={"actor": origin.actor, "request_id": origin.request_id})
+    return result, entry, step, hash
+
+
+def _rehearse(work: Work[T], origin: Origin, draft: drafts.Draft) -> tuple[T, Entry | None]:
+    result = work(draft)
+    return result, _finished(draft, origin, datetime.datetime.now(datetime.UTC))
+
+
+def _finished(draft: drafts.Draft, origin: Origin, now: datetime.datetime) -> Entry | None:
+    """The entry that a draft makes, once it was checked as a whole; None when nothing changes."""
+    content = {"changes": draft.finish(), "retired": draft.retired(), "forgone": draft.forgone()}
+    if not any(content.values()):
+        return None
+    return _entry(draft.base.revision + 1, origin, now, **content, vanished=draft.vanished(), forced=draft.forced)
 
 
 def _charge(known: tuple[changes.View, ...]) -> changes.Charge:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from flux_resourceset import documents, errors, selectors
+from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Document, Entry, Stored
 from flux_resourceset.documents import pointer
 from flux_resourceset.drafts import Draft
@@ -16,6 +17,8 @@ from flux_resourceset.kinds import CLUSTERS, Kind, Kinds
 
 MAX_DOCUMENTS = 10_000  # a large fleet at once; more would hold up other writers for long
 MAX_CHANGES = 10 * MAX_DOCUMENTS  # for several operations on the same ones, each of which costs a check
+_MAX_SELECTIONS = 100  # to remember: each may hold the ids of a whole fleet
+_PLACES = 10  # of what is wrong, to find the operation that is to blame
 
 _ON_DOCUMENTS = ("create", "replace", "patch", "delete")
 _ON_CLUSTERS = ("assign", "unassign", "patch-values")
@@ -25,6 +28,9 @@ _GOES_WITH = {
     "force": ("delete",),
     "only_assigned": ("assign",),
 }
+
+
+Selection = tuple[str | None, str | None]  # selector and environment
 
 
 class Operation(msgspec.Struct, forbid_unknown_fields=True):
@@ -53,23 +59,30 @@ class Result(msgspec.Struct):
     after: Document | None
 
 
-def parsed(kinds: Kinds, body: Any) -> list[Operation]:
+def parsed(kinds: Kinds, body: Any, budget: Budget) -> list[Operation]:
     """The operations of a request's body, or everything that is wrong with them."""
     if not isinstance(body, dict) or not isinstance(body.get("operations"), list):
         raise _wrong([Violation("/operations", "must be an array of operations")])
     unknown = [Violation(pointer([name]), "is not a known field") for name in body if name != "operations"]
     if len(body["operations"]) > MAX_DOCUMENTS:
         raise _wrong([Violation("/operations", f"has more than {MAX_DOCUMENTS} operations; split the batch")])
-    found, violations, failing = [], unknown, []
+    found, violations, failing = [], unknown[: errors.MAX_VIOLATIONS], []
+    wrong_selectors: dict[str, str] = {}  # each is read once, however often it stands there
     for index, item in enumerate(body["operations"]):
+        budget.spend()
         try:
             operation = msgspec.convert(item, Operation)
-            mistakes = [Violation(pointer(["operations", index, name]), text) for name, text in _mistakes(kinds, operation)]
+            mistakes = [
+                Violation(pointer(["operations", index, name]), text)
+                for name, text in _mistakes(kinds, operation, wrong_selectors)
+            ]
             found.append(operation)
         except msgspec.ValidationError as exc:
             mistakes = [Violation(pointer(["operations", index]), str(exc))]
         violations += mistakes
         failing += [index] if mistakes else []
+        if len(violations) >= errors.MAX_VIOLATIONS:
+            break
     if violations:
         refusal = _wrong(violations)
         raise _named(refusal, failing[0]) if failing else refusal
@@ -80,7 +93,7 @@ def _wrong(violations: list[Violation]) -> errors.Invalid:
     return errors.Invalid.document("batch", violations)
 
 
-def _mistakes(kinds: Kinds, operation: Operation) -> Iterator[tuple[str, str]]:
+def _mistakes(kinds: Kinds, operation: Operation, wrong_selectors: dict[str, str]) -> Iterator[tuple[str, str]]:
     kind = kinds.by_name.get(operation.kind)
     if kind is None:
         yield "kind", f"must be one of {', '.join(kinds.by_name)}"
@@ -112,10 +125,19 @@ def _mistakes(kinds: Kinds, operation: Operation) -> Iterator[tuple[str, str]]:
     if operation.environment is not None and operation.environment not in kinds.environments:
         yield "environment", f"must be one of {', '.join(kinds.environments)}"
     if operation.selector is not None:
-        try:
-            selectors.parse(operation.selector)
-        except errors.BadQuery as exc:
-            yield "selector", exc.detail
+        wrong = wrong_selectors.get(operation.selector)
+        if wrong is None:
+            wrong = wrong_selectors[operation.selector] = _wrong_selector(operation.selector)
+        if wrong:
+            yield "selector", wrong
+
+
+def _wrong_selector(text: str) -> str:
+    try:
+        selectors.parse(text)
+    except errors.BadQuery as exc:
+        return exc.detail
+    return ""
 
 
 def _is_offered(kind: Kind, op: str) -> bool:
@@ -134,6 +156,7 @@ class Batch:
         # by kind and id, in the order of the first touch: which operations left it in which state
         self._touched: dict[tuple[str, str], list[tuple[int, Document | None]]] = {}
         self._before: dict[tuple[str, str], Stored | None] = {}
+        self._selections: dict[Selection, list[str]] = {}  # of the draft as it is
 
     def work(self, draft: Draft) -> None:
         self._draft = draft
@@ -154,12 +177,17 @@ class Batch:
     def warnings(self) -> list[str]:
         return self._draft.warnings if self._draft else []
 
+    @property
+    def revision(self) -> int:
+        """Of the fleet that the work began with."""
+        return self._draft.base.revision if self._draft else 0
+
     def named(self, refusal: errors.Refusal) -> errors.Refusal:
         """A refusal of the whole, as one of the operation that made its subject say what is wrong."""
         if "index" in refusal.extra or "kind" not in refusal.extra:
             return refusal
         touches = self._touched.get((refusal.extra["kind"], refusal.extra["id"]), [(0, None)])
-        wrong = [violation.pointer for violation in refusal.violations]
+        wrong = [violation.pointer for violation in refusal.violations[:_PLACES]]
         culprit, final = touches[-1]
         for index, document in reversed(touches):
             if any(documents.at(document, place) != documents.at(final, place) for place in wrong or [""]):
@@ -170,10 +198,14 @@ class Batch:
     def _carry_out(self, draft: Draft, operation: Operation) -> Iterator[tuple[str, str]]:
         kind = draft.kinds.by_name[operation.kind]
         if operation.op in _ON_CLUSTERS:
-            for cluster_id in _selected(draft, operation):
+            chosen = self._selected(draft, operation)
+            draft.budget.spend(len(chosen) * _size(operation))
+            for cluster_id in chosen:
                 _change_cluster(draft, operation, kind, cluster_id)
                 yield CLUSTERS, cluster_id
             return
+        if kind.name == CLUSTERS:
+            self._selections.clear()  # other clusters may be meant from here on; parts of them change nothing about that
         match operation.op:
             case "create":
                 document = operation.document
@@ -192,6 +224,16 @@ class Batch:
             case _:
                 draft.delete(kind, operation.id, operation.force)
         yield kind.name, operation.id
+
+    def _selected(self, draft: Draft, operation: Operation) -> list[str]:
+        if operation.clusters is not None:
+            return list(dict.fromkeys(operation.clusters))
+        selection = operation.selector, operation.environment
+        if selection not in self._selections:
+            if len(self._selections) >= _MAX_SELECTIONS:
+                self._selections.clear()
+            self._selections[selection] = _selected(draft, *selection)
+        return self._selections[selection]
 
     def results(self, entry: Entry | None) -> list[Result]:
         made = {(change.kind, change.id): change for change in entry.changes} if entry else {}
@@ -221,16 +263,20 @@ def _named(refusal: errors.Refusal, index: int) -> errors.Refusal:
     return refusal
 
 
-def _selected(draft: Draft, operation: Operation) -> list[str]:
-    if operation.clusters is not None:
-        return list(dict.fromkeys(operation.clusters))
-    selector = selectors.parse(operation.selector or "")
-    clusters = [draft.require(CLUSTERS, id) for id in draft.ids(CLUSTERS)]
+def _selected(draft: Draft, text: str | None, environment: str | None) -> list[str]:
+    selector = selectors.parse(text or "")
+    ids = draft.ids(CLUSTERS)
+    draft.budget.spend(len(ids) * selector.cost)
+    clusters = [draft.require(CLUSTERS, id) for id in ids]
     return [
-        cluster["id"]
-        for cluster in clusters
-        if operation.environment in (None, cluster["environment"]) and selector(cluster["labels"])
+        cluster["id"] for cluster in clusters if environment in (None, cluster["environment"]) and selector(cluster["labels"])
     ]
+
+
+def _size(operation: Operation) -> int:
+    """How many values an operation puts into each cluster, about."""
+    given = operation.values if operation.op == "patch-values" else operation.document
+    return 1 + (len(given) if isinstance(given, dict) else 0)
 
 
 def _change_cluster(draft: Draft, operation: Operation, kind: Kind, cluster_id: str) -> None:

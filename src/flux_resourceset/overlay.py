@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
+from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Document
 from flux_resourceset.fleet import Fleet
 from flux_resourceset.kinds import CLUSTERS, Kind
@@ -10,16 +13,19 @@ Key = tuple[str, str]  # kind and id
 
 
 class Overlay:
-    def __init__(self, base: Fleet) -> None:
+    def __init__(self, base: Fleet, budget: Budget) -> None:
         self.base = base
+        self.budget = budget
         self.kinds = base.kinds
         self.after: dict[Key, Document | None] = {}  # in the order of the first touch; None is deleted
         self._dependents: dict[str, dict[str, list[str]]] = {}  # by kind, made when first asked for
+        self._cyclic: dict[str, set[str]] = {}  # the same
         self._new_users: dict[Key, set[str]] | None = None
 
     def put(self, kind: Kind, id: str, document: Document | None) -> None:
         self.after[kind.name, id] = document
         self._dependents.pop(kind.name, None)
+        self._cyclic.pop(kind.name, None)
         self._new_users = None
 
     def get(self, kind: str, id: str) -> Document | None:
@@ -56,6 +62,60 @@ class Overlay:
         if kind.name not in self._dependents:
             reverse = self._dependents[kind.name] = {}
             for name in self.ids(kind.name):
-                for other in (self.get(kind.name, name) or {}).get(kind.dependencies.field, ()):
+                for other in self.needed(kind, name):
                     reverse.setdefault(other, []).append(name)
         return self._dependents[kind.name].get(id, [])
+
+    def needed(self, kind: Kind, id: str) -> list[str]:
+        """What a document depends on."""
+        assert kind.dependencies
+        found: list[str] = (self.get(kind.name, id) or {}).get(kind.dependencies.field, [])
+        self.budget.spend(1 + len(found))
+        return found
+
+    def cyclic(self, kind: Kind) -> set[str]:
+        """The documents that depend on themselves, over whatever others. One pass over all dependencies of the kind."""
+        if kind.name not in self._cyclic:
+            self._cyclic[kind.name] = _cyclic(lambda id: self.needed(kind, id), self.ids(kind.name))
+        return self._cyclic[kind.name]
+
+
+def _cyclic(needed: Callable[[str], list[str]], ids: Iterable[str]) -> set[str]:
+    """The members of cycles: strongly connected components of more than one, and loops (Tarjan, without recursion)."""
+    found: set[str] = set()
+    number: dict[str, int] = {}  # in the order of the first sight
+    lowest: dict[str, int] = {}  # the first that can be reached from here and is still open
+    open_: dict[str, None] = {}  # in order
+    for start in ids:
+        walk = [] if start in number else [(start, iter(needed(start)))]
+        if walk:
+            number[start] = lowest[start] = len(number)
+            open_[start] = None
+        while walk:
+            id, rest = walk[-1]
+            for other in rest:
+                if other == id:
+                    found.add(id)
+                elif other not in number:
+                    number[other] = lowest[other] = len(number)
+                    open_[other] = None
+                    walk.append((other, iter(needed(other))))
+                    break
+                elif other in open_:
+                    lowest[id] = min(lowest[id], number[other])
+            else:
+                walk.pop()
+                if walk:
+                    above = walk[-1][0]
+                    lowest[above] = min(lowest[above], lowest[id])
+                if lowest[id] == number[id]:
+                    together = _taken_from(open_, id)
+                    found.update(together if len(together) > 1 else ())
+    return found
+
+
+def _taken_from(open_: dict[str, None], id: str) -> list[str]:
+    together = []
+    while id in open_:
+        together.append(open_.popitem()[0])
+    return together

@@ -60,6 +60,7 @@ def broken_dependencies(view: Overlay, kind: Kind, id: str, document: Document) 
     assert kind.dependencies
     field = kind.dependencies.field
     names = document.get(field)
+    ways = _ways_back(view, kind, id, document)
     for position, name in enumerate(names if isinstance(names, list) else ()):
         if not isinstance(name, str):
             continue  # the schema says so
@@ -71,9 +72,8 @@ def broken_dependencies(view: Overlay, kind: Kind, id: str, document: Document) 
         for same in kind.dependencies.same:
             if other.get(same) != document.get(same):
                 yield Violation(at, f'"{name}" has {same} {other.get(same)}, and dependencies need the same {same}')
-        cycle = _path(view, kind, name, id)
-        if cycle:
-            yield Violation(at, "makes a cycle: " + " → ".join([id, *cycle]))
+        if name in ways:
+            yield Violation(at, "makes a cycle: " + " → ".join([id, *_way(ways, name, id)]))
     for name in view.dependents(kind, id):
         if (kind.name, name) in view.after:
             continue  # it is looked at itself
@@ -83,20 +83,27 @@ def broken_dependencies(view: Overlay, kind: Kind, id: str, document: Document) 
                 yield Violation(pointer([same]), f'must stay {other.get(same)}: "{name}" depends on it and has that {same}')
 
 
-def _path(view: Overlay, kind: Kind, start: str, goal: str) -> list[str] | None:
-    """A way along dependencies from start to goal."""
-    assert kind.dependencies
-    ways: list[list[str]] = [[start]]
-    seen = {start}
-    while ways:
-        way = ways.pop()
-        if way[-1] == goal:
-            return way
-        for name in (view.get(kind.name, way[-1]) or {}).get(kind.dependencies.field, ()):
-            if name not in seen:
-                seen.add(name)
-                ways.append([*way, name])
-    return None
+def _ways_back(view: Overlay, kind: Kind, id: str, document: Document) -> dict[str, str]:
+    """Whatever leads to a document along dependencies, with the next step; only if the document can be part of a cycle."""
+    if view.get(kind.name, id) is document and id not in view.cyclic(kind):
+        return {}
+    ways, waiting = {id: id}, [id]
+    for name in waiting:
+        for other in view.dependents(kind, name):
+            view.budget.spend()
+            if other not in ways:
+                ways[other] = name
+                waiting.append(other)
+    return ways
+
+
+def _way(ways: dict[str, str], start: str, goal: str) -> list[str]:
+    """The names from start to goal; of a long way both ends."""
+    found = [start]
+    while found[-1] != goal:
+        found.append(ways[found[-1]])
+    half = _SHOWN_USERS // 2
+    return found if len(found) <= _SHOWN_USERS else [*found[:half], "…", *found[-half:]]
 
 
 # The whole
@@ -128,6 +135,7 @@ def still_used(view: Overlay, kind: Kind, id: str, force: bool) -> Iterator[erro
         if dependents:
             yield _in_use(kind, id, f"{kind.singular}(s) depend on it, and force does not help", dependents)
     users = view.users(kind, id) if kind.cluster_field else set()
+    view.budget.spend(len(users))
     if not users:
         return
     if not force:
@@ -155,10 +163,13 @@ def large_answers(view: Overlay, found: tuple[Change, ...]) -> Iterator[errors.R
                 touched[change.id, kind.name] = (kind, change)
         elif view.kinds.by_name[change.kind].cluster_field:
             kind = view.kinds.by_name[change.kind]
-            for user in view.users(kind, change.id):
+            users = view.users(kind, change.id)
+            view.budget.spend(len(users))
+            for user in users:
                 touched.setdefault((user, kind.name), (kind, change))
     sizes: dict[Key, int] = {}
     for (cluster_id, _), (kind, change) in touched.items():
+        view.budget.spend()
         cluster = view.get(CLUSTERS, cluster_id)
         if cluster is not None and _bound(view, kind, cluster, sizes) >= _WARN_BYTES:
             yield from _large_answer(view, kind, cluster, change)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from flux_resourceset import errors, formats
 
 Labels = Mapping[str, str]
-Selector = Callable[[Labels], bool]
+Term = Callable[[Labels], bool]
 
-MAX_LENGTH = 16 * 1024  # no list of names is that long, and every cluster is held against it
+MAX_LENGTH = 16 * 1024  # of the whole, with the lists of values in it; no list of names is that long
+MAX_TERMS = 64  # a person writes five, and every cluster is held against each
+_SHOWN = 200  # characters of a selector in a message: enough to recognise it
 
 # possessive throughout: what was taken is never given back, so that a mistake is found in one pass
 _TERM = re.compile(
@@ -22,24 +24,38 @@ _TERM = re.compile(
 )
 
 
+class Selector:
+    """A predicate on labels: every term holds. Without terms it matches everything."""
+
+    def __init__(self, terms: Iterable[Term]) -> None:
+        self._terms = tuple(terms)
+        self.cost = max(1, len(self._terms))  # of one look at one cluster
+
+    def __call__(self, labels: Labels) -> bool:
+        return all(term(labels) for term in self._terms)
+
+
 def parse(text: str) -> Selector:
-    """The selector as a predicate on labels; an empty one matches everything."""
     if len(text) > MAX_LENGTH:
         raise errors.BadQuery(f"selector has {len(text)} characters; {MAX_LENGTH} are the most")
-    terms: list[Selector] = []
-    position = 0 if text.strip() else len(text)
+    terms: dict[str, Term] = {}  # by their text: saying a thing again costs nothing
+    position, count = 0 if text.strip() else len(text), 0
     while position < len(text):
         match = _TERM.match(text, position)
         if match is None:
-            raise _wrong(text, f"cannot be read at {text[position:]!r}")
+            raise _wrong(text, f"cannot be read at {errors.shortened(text[position:], _SHOWN)!r}")
         if match.end() == len(text) and text.endswith(","):
             raise _wrong(text, "ends with a comma")
-        terms.append(_term(text, match))
+        count += 1
+        if count > MAX_TERMS:
+            raise errors.BadQuery(f"selector has more than {MAX_TERMS} terms; narrow it with fewer, or with in (…)")
+        said = match[0].strip(" ,")
+        terms[said] = terms.get(said) or _term(text, match)
         position = match.end()
-    return lambda labels: all(term(labels) for term in terms)
+    return Selector(terms.values())
 
 
-def _term(text: str, match: re.Match[str]) -> Selector:
+def _term(text: str, match: re.Match[str]) -> Term:
     key = match["key"] or match["set_key"] or match["has_key"]
     if not formats.is_label_key(key):
         raise _wrong(text, f"{key!r} is not a label key")
@@ -66,7 +82,7 @@ def _values(text: str, raw: list[str]) -> frozenset[str]:
     return values
 
 
-def _comparison(text: str, key: str, operator: str, raw: str) -> Selector:
+def _comparison(text: str, key: str, operator: str, raw: str) -> Term:
     if not re.fullmatch(r"-?[0-9]{1,18}", raw):
         raise _wrong(text, f"{raw!r} is not an integer")
     bound = int(raw)
@@ -81,4 +97,5 @@ def _comparison(text: str, key: str, operator: str, raw: str) -> Selector:
 
 
 def _wrong(text: str, why: str) -> errors.BadQuery:
-    return errors.BadQuery(f"selector {text!r} {why}; write it as in tier=edge,team!=x,zone in (a,b),!beta")
+    shown = errors.shortened(text, _SHOWN)
+    return errors.BadQuery(f"selector {shown!r} {why}; write it as in tier=edge,team!=x,zone in (a,b),!beta")

@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -45,6 +46,15 @@ log = logging.getLogger("flux_resourceset.server")  # also when run as a module
 ACCEPTS_PER_TURN = 8
 
 DRAIN_SECONDS = 8  # to finish requests in flight; with the rest of the way out it stays below ten
+LAST_SECONDS = 9  # to be gone: a thread in a long computation, or waiting for a lock, would keep the process
+
+# A full garbage collection walks every object while nobody else runs: 100 ms for a request over ten thousand clusters. So it
+# does not begin by itself; what is young is collected as ever, and the rest now and then, when there is little of it.
+NEVER = 1_000_000_000
+TIDY_PERIODS = 12  # half a minute
+QUICK_OBJECTS = 50_000  # some milliseconds
+
+SWITCH_SECONDS = 0.001  # how long a thread may compute while another one, such as that of the polls, wants its turn
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -150,6 +160,9 @@ def _serve(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int
         raise errors.StartupError("no token is known; set AUTH_TOKEN or add one to TOKENS_FILE")
     document = _openapi_source(configured)
     with contextlib.closing(_listen(configured.host, configured.port)) as listener:
+        sys.setswitchinterval(SWITCH_SECONDS)
+        young, middle, _ = gc.get_threshold()
+        gc.set_threshold(young, middle, NEVER)
         ledger = open_ledger(configured, arguments.begin_anew)
         gc.collect()
         gc.freeze()  # the documents stay: do not walk them again and again
@@ -185,6 +198,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._fast.close()  # idle connections of Flux, which uvicorn does not know of
+        self._fast.ledger.stop_rehearsals()  # nothing is lost with them
         await super().shutdown(sockets)
 
     @contextlib.contextmanager
@@ -196,8 +210,18 @@ class _Server(uvicorn.Server):
         yield
 
     def _stop(self) -> None:
+        if not self.should_exit:
+            last = threading.Timer(LAST_SECONDS, _leave)
+            last.daemon = True
+            last.start()
         self.force_exit = self.should_exit  # the second time in earnest
         self.should_exit = True
+
+
+def _leave() -> None:
+    """At once, whatever is running: what was acknowledged is on the disk, and what was not is there wholly or not at all."""
+    log.warning("stopped; what was still running was cut off")
+    os._exit(0)
 
 
 async def _run(
@@ -236,10 +260,20 @@ async def _run(
 
 async def _sweep(fast: poll.Fast) -> None:
     while True:
-        await asyncio.sleep(poll.IDLE_SECONDS / 2)
-        fast.sweep()
-        with contextlib.suppress(errors.Unavailable):  # whoever asks is told
-            fast.ledger.refresh()  # when nobody asks, too: files that are lost may still be saved
+        for _ in range(TIDY_PERIODS):
+            await asyncio.sleep(poll.IDLE_SECONDS / 2)
+            fast.sweep()
+            with contextlib.suppress(errors.Unavailable):  # whoever asks is told
+                fast.ledger.refresh()  # when nobody asks, too: files that are lost may still be saved
+        _tidy()
+
+
+def _tidy() -> None:
+    """Collect what refers to itself, as long as that is quick; many objects are documents that came in, and these stay."""
+    if len(gc.get_objects(generation=2)) <= QUICK_OBJECTS:
+        gc.collect()
+    else:
+        gc.freeze()
 
 
 # Moving a fleet

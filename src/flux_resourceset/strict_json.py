@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, NoReturn
 
 from flux_resourceset import errors
 
 MAX_DEPTH = 64  # documents have five levels; deeper ones are made to break parsers
+MAX_NAMES = (
+    100_000  # in one object: a whole fleet is kept in arrays, and a larger table grows in a leap that nobody can interrupt
+)
+MAX_STRING = 1024 * 1024  # no document is that large
+
+# The scanner in C lets nobody else run until it is through. It gets no more than this at once: a millisecond of the worst.
+_WINDOW = 64 * 1024
+
+_SHORT = 1000  # most strings and all numbers
+
+_SPACE = re.compile(r"[ \t\n\r]{1,65536}")
 
 
 def decoded(raw: bytes) -> Any:
@@ -18,7 +30,7 @@ def decoded(raw: bytes) -> Any:
     except UnicodeDecodeError as exc:
         raise errors.MalformedBody(f"not UTF-8: {exc.reason} at byte {exc.start}") from exc
     try:
-        value = json.loads(text, object_pairs_hook=_object, parse_float=_float, parse_constant=_constant)
+        value = _Reader(text).whole() if len(text) > _WINDOW else _DECODER.decode(text)
     except RecursionError as exc:
         raise _too_deep() from exc
     except ValueError as exc:
@@ -27,24 +39,130 @@ def decoded(raw: bytes) -> Any:
     return value
 
 
+def elements(raw: bytes) -> int:
+    """At least as many values as a text, or a piece of one, can add, counted without reading it."""
+    return raw.count(b",") + raw.count(b"[") + raw.count(b"{")
+
+
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]  # add() is None, which is false
-        raise errors.MalformedBody(f"the key {twice!r} stands twice in one object")
+        raise _twice(twice)
     return result
+
+
+def _twice(name: str) -> errors.MalformedBody:
+    return errors.MalformedBody(f"the key {errors.shortened(name, 200)!r} stands twice in one object")
 
 
 def _float(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"the number {text} is too large")
+        raise ValueError(f"the number {errors.shortened(text, 200)} is too large")
     return value
 
 
 def _constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a number in JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_constant)
+
+
+class _Reader:
+    """Takes a long text apart: values that fit into the window are scanned at once, larger ones item by item."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._scan = _DECODER.raw_decode
+        self._base = -_WINDOW
+        self._window = ""
+
+    def whole(self) -> Any:
+        value, end = self._value(self._after_space(0), 0)
+        end = self._after_space(end)
+        if end != len(self._text):
+            raise json.JSONDecodeError("Extra data", self._text, end)
+        return value
+
+    def _after_space(self, at: int) -> int:
+        while self._text[at : at + 1] <= " " and (space := _SPACE.match(self._text, at)):
+            at = space.end()
+        return at
+
+    def _value(self, at: int, depth: int) -> tuple[Any, int]:
+        first = self._text[at : at + 1]
+        if first != "[" and first != "{":
+            return self._scanned(at)
+        if not 0 <= at - self._base < _WINDOW // 2:
+            self._base, self._window = at, self._text[at : at + _WINDOW]
+        try:
+            value, end = self._scan(self._window, at - self._base)
+            return value, self._base + end
+        except ValueError:
+            pass  # it is cut off by the window, or else wrong, which shows below
+        if depth >= MAX_DEPTH:
+            raise _too_deep()
+        return self._array(at + 1, depth + 1) if first == "[" else self._members(at + 1, depth + 1)
+
+    def _scanned(self, at: int) -> tuple[Any, int]:
+        """A string, a number or a word; on a piece of the text, for these too are read without a break."""
+        for size in (_SHORT, _WINDOW, MAX_STRING):
+            piece = self._text[at : at + size]
+            try:
+                value, end = self._scan(piece, 0)
+            except json.JSONDecodeError:
+                if piece[:1] != '"' or at + size >= len(self._text):
+                    self._scan(self._text, at)  # raises it with the right place
+                continue
+            if end < size - 2 or at + size >= len(self._text):  # a number may be cut before, within or after its "e+"
+                return value, at + end
+        raise errors.MalformedBody(f"a string or number has more than {MAX_STRING} characters")
+
+    def _array(self, at: int, depth: int) -> tuple[list[Any], int]:
+        found: list[Any] = []
+        at = self._after_space(at)
+        if self._text[at : at + 1] == "]":
+            return found, at + 1
+        while True:
+            value, at = self._value(at, depth)
+            found.append(value)
+            at, over = self._separator(at, "]")
+            if over:
+                return found, at
+
+    def _members(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
+        found: dict[str, Any] = {}
+        at = self._after_space(at)
+        if self._text[at : at + 1] == "}":
+            return found, at + 1
+        while True:
+            if self._text[at : at + 1] != '"':
+                raise json.JSONDecodeError("Expecting property name enclosed in double quotes", self._text, at)
+            name, at = self._scanned(at)
+            at = self._after_space(at)
+            if self._text[at : at + 1] != ":":
+                raise json.JSONDecodeError("Expecting ':' delimiter", self._text, at)
+            value, at = self._value(self._after_space(at + 1), depth)
+            if name in found:
+                raise _twice(name)
+            found[name] = value
+            if len(found) > MAX_NAMES:
+                raise errors.MalformedBody(f"an object has more than {MAX_NAMES} names")
+            at, over = self._separator(at, "}")
+            if over:
+                return found, at
+
+    def _separator(self, at: int, closing: str) -> tuple[int, bool]:
+        at = self._after_space(at)
+        sign = self._text[at : at + 1]
+        if sign == closing:
+            return at + 1, True
+        if sign != ",":
+            raise json.JSONDecodeError("Expecting ',' delimiter", self._text, at)
+        return self._after_space(at + 1), False
 
 
 def _check(value: Any, depth: int) -> None:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import datetime
-import hashlib
 import os
 import sys
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from flux_resourceset import changes, drafts, errors, fleet, histories, imports, strict_json
+from flux_resourceset import changes, drafts, errors, fleet, histories, imports, json_pieces, strict_json
 from flux_resourceset.changes import Document, Entry, Origin, Query, Snapshot
 from flux_resourceset.kinds import CLUSTERS, Kinds
 from flux_resourceset.ledger import Ledger
 
 FORMAT = "flux-resourceset/v1"
 _REPLACE = "use --replace to put the file in its place"
+
+_LEVELS = {"documents": 2, "history": 3}  # down to each document, and to each change of a transaction
 
 
 # Seed
@@ -94,7 +95,13 @@ def _described(refusal: errors.Refusal, place: str) -> list[str]:
 
 
 def exporting(ledger: Ledger, history: bool) -> Callable[[], bytes]:
-    """Take the fleet as it is now; the result, called in any thread, writes it down. Grows with documents, and log if wanted."""
+    """Take the fleet as it is now; the result, called in any thread, writes it down."""
+    found = exported(ledger, history)
+    return lambda: b"".join(found)
+
+
+def exported(ledger: Ledger, history: bool) -> Iterator[bytes]:
+    """Take the fleet as it is now; the result, read in any thread, is the file. Grows with documents, and log if wanted."""
     ledger.refresh()
     state = ledger.fleet
     if state.unknown:
@@ -103,23 +110,27 @@ def exporting(ledger: Ledger, history: bool) -> Callable[[], bytes]:
         "format": FORMAT,
         "revision": state.revision,
         "documents": {kind: [found[id].body for id in sorted(found)] for kind, found in state.documents.items()},
-        "tombstones": [msgspec.to_builtins(state.tombstones[dns]) for dns in sorted(state.tombstones)],
+        "tombstones": [state.tombstones[dns] for dns in sorted(state.tombstones)],
         "deleted_by_force": [{"kind": kind, "id": id} for kind, id in sorted(state.forgone) if state.users.get((kind, id))],
     }
     find_history = ledger.finding(Query(before=state.revision + 1, limit=state.revision))
+    return _written(data, find_history if history else None)
 
-    def write() -> bytes:
-        if history:
-            data["history"] = msgspec.to_builtins(find_history()[::-1])
-        data["checksum"] = checksum(data)
-        return msgspec.json.format(msgspec.json.encode(data), indent=1) + b"\n"
 
-    return write
+def _written(data: Document, find_history: Callable[[], list[Entry]] | None) -> Iterator[bytes]:
+    if find_history is not None:
+        data["history"] = find_history()[::-1]
+    data["checksum"] = checksum(data)
+    named = ((name, json_pieces.pieces(value, _LEVELS.get(name, 1), lines=True)) for name, value in data.items())
+    yield from json_pieces.members(named)
+    yield b"\n"
+    changes.let_go(data.get("history", []))
 
 
 def checksum(data: Document) -> str:
-    content = {name: value for name, value in data.items() if name != "checksum"}
-    return "sha256:" + hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()
+    names = sorted(name for name in data if name != "checksum")
+    named = ((name, json_pieces.pieces(data[name], _LEVELS.get(name, 1), ordered=True)) for name in names)
+    return "sha256:" + json_pieces.sha256(json_pieces.members(named))
 
 
 def imported(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from flux_resourceset import changes, drafts, errors, kind_files
+from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Entry, Snapshot, Stored
 from flux_resourceset.fleet import Fleet
 from flux_resourceset.ledger import Ledger
@@ -67,9 +68,9 @@ def test_a_dry_run_writes_nothing() -> None:
 
 
 async def _dry_run(ledger: Ledger) -> None:
-    await ledger.write(lambda draft: draft.create(NAMESPACES, namespace("a")), ORIGIN, dry_run=True)
+    await ledger.rehearse(lambda draft: draft.create(NAMESPACES, namespace("a")), ORIGIN, Budget())
     with pytest.raises(errors.AlreadyExists):
-        await ledger.write(_twice, ORIGIN, dry_run=True)
+        await ledger.rehearse(_twice, ORIGIN, Budget())
 
 
 def _twice(draft: drafts.Draft) -> None:

@@ -15,7 +15,7 @@ from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flux_resourceset import __version__, errors
-from flux_resourceset.http import auth, bulk, crud, flux, messages, metrics, poll, problems
+from flux_resourceset.http import auth, bulk, crud, flux, heavy, messages, metrics, poll, problems
 from flux_resourceset.kinds import CLUSTERS, Kinds
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.tokens import Tokens
@@ -118,7 +118,7 @@ class _OwnRoutes:
         return messages.json_response({"status": "ok"})
 
     async def openapi(self, request: Request) -> Response:
-        return Response(self._document(), media_type="application/yaml")
+        return Response(await heavy.run(self._document), media_type="application/yaml")
 
     async def metrics(self, request: Request) -> Response:
         messages.query(request)
@@ -170,6 +170,8 @@ class Gate:
             await app(scope, receive, sending)
         except errors.Refusal as refusal:
             status = refusal.status
+            if begun:
+                raise  # in the midst of a long answer: it is cut off, which no client takes for its end
             await problems.response(refusal, scope["state"]["request_id"])(scope, receive, send)
         except ClientDisconnect:
             status = CLIENT_LEFT
@@ -181,6 +183,8 @@ class Gate:
         except Exception:
             log.exception("a request failed", extra={"request_id": scope["state"]["request_id"]})
             failure = errors.Internal("this is a defect of the server; its log has the details under the request id")
+            if begun:
+                raise
             await problems.response(failure, scope["state"]["request_id"])(scope, receive, send)
         finally:
             seconds = time.perf_counter() - started

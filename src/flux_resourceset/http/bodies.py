@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 
 from flux_resourceset import errors, strict_json
+from flux_resourceset.http import heavy
 
-MAX_BYTES = 1024 * 1024  # no document is that large, for Flux takes no answer of that size
-MAX_BULK_BYTES = 64 * 1024 * 1024  # ten thousand documents, or a whole fleet
+
+class Limit(NamedTuple):
+    bytes: int
+    elements: int  # values; `[],[],…` takes twenty-five times its size in memory
+
+
+DOCUMENT = Limit(1024 * 1024, 250_000)  # no document is that large, for Flux takes no answer of that size
+BULK = Limit(64 * 1024 * 1024, 2_500_000)  # ten thousand documents, or a whole fleet, with 250 values in each
+_QUICK_BYTES = 64 * 1024  # what is larger takes a millisecond or more to read, and polls go on meanwhile
 
 JSON = ("application/json",)
 MERGE_PATCH = ("application/merge-patch+json", "application/json")
 
 
-async def read(request: Request, media_types: tuple[str, ...] = JSON, *, empty: Any = None, limit: int = MAX_BYTES) -> Any:
+async def read(request: Request, media_types: tuple[str, ...] = JSON, *, empty: Any = None, limit: Limit = DOCUMENT) -> Any:
     """The decoded body; `empty` stands for a body that was left out, where that is allowed."""
     raw = await _raw(request, limit)
     if not raw and empty is not None:
@@ -26,22 +33,25 @@ async def read(request: Request, media_types: tuple[str, ...] = JSON, *, empty: 
         raise errors.UnsupportedMediaType(
             f"Content-Type is {media_type or 'missing'}; send {' or '.join(media_types)}", headers={"Accept": media_types[0]}
         )
-    if len(raw) > MAX_BYTES:
-        return await asyncio.to_thread(strict_json.decoded, raw)  # takes a while, and polls go on
+    if len(raw) > _QUICK_BYTES:
+        return await heavy.run(strict_json.decoded, raw)
     return strict_json.decoded(raw)
 
 
-async def _raw(request: Request, limit: int) -> bytes:
+async def _raw(request: Request, limit: Limit) -> bytes:
     length = request.headers.get("content-length", "")
-    if length.isascii() and length.isdigit() and int(length[:20]) > limit:
+    if length.isascii() and length.isdigit() and int(length[:20]) > limit.bytes:
         raise _too_large(limit)
-    chunks = bytearray()
+    chunks, elements = bytearray(), 0
     async for chunk in request.stream():
         chunks += chunk
-        if len(chunks) > limit:
+        elements += strict_json.elements(chunk)
+        if len(chunks) > limit.bytes:
             raise _too_large(limit)
+        if elements > limit.elements:
+            raise errors.BodyTooLarge(f"a body has at most {limit.elements} values here; split the request")
     return bytes(chunks)
 
 
-def _too_large(limit: int) -> errors.BodyTooLarge:
-    return errors.BodyTooLarge(f"a body has at most {limit} bytes here; split the request")
+def _too_large(limit: Limit) -> errors.BodyTooLarge:
+    return errors.BodyTooLarge(f"a body has at most {limit.bytes} bytes here; split the request")

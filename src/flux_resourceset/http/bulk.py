@@ -5,17 +5,27 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+import time
+from collections.abc import Coroutine, Iterator
+from typing import Any, TypeVar
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from flux_resourceset import __version__, errors, imports, operations, transfer
+from flux_resourceset import __version__, errors, imports, json_pieces, operations, transfer
+from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Entry
 from flux_resourceset.drafts import Draft
-from flux_resourceset.http import bodies, messages
+from flux_resourceset.http import bodies, heavy, messages
 from flux_resourceset.ledger import Ledger, Once
 
+T = TypeVar("T")
+
+# Steps and seconds. A change to each of ten thousand clusters takes half a million and some seconds; everybody may rehearse,
+# so there it ends soon after. Who may write may also write several of that at once.
+_REHEARSAL = (2_000_000, 15.0)
+_WRITE = (20_000_000, 60.0)
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")  # a UUID has 36 characters
 
 
@@ -34,36 +44,34 @@ class BulkRoutes:
 
     async def batch(self, request: Request) -> Response:
         dry_run = messages.flag(messages.query(request, frozenset({"dry_run"})), "dry_run")
-        body = await bodies.read(request, limit=bodies.MAX_BULK_BYTES)
-        wanted = operations.parsed(self._ledger.kinds, body)
-        batch = operations.Batch(wanted)
-        origin = messages.origin(request)
-
-        def render(result: None, entry: Entry | None) -> bytes:
-            revision = entry.revision if entry else self._ledger.fleet.revision
-            answer = {"revision": revision, "dry_run": dry_run, "warnings": batch.warnings, "results": batch.results(entry)}
-            return msgspec.json.encode(answer)
-
-        key = _idempotency_key(request)
+        origin, key = messages.origin(request), _idempotency_key(request)
+        body = await bodies.read(request, limit=bodies.BULK if request.state.token.role == "write" else bodies.DOCUMENT)
+        budget = Budget(*(_REHEARSAL if dry_run else _WRITE), time.monotonic)
+        batch = operations.Batch(await heavy.run(operations.parsed, self._ledger.kinds, body, budget))
         try:
-            if key is not None and not dry_run:
-                digest = hashlib.sha256(msgspec.json.encode(body, order="deterministic")).hexdigest()
-                once = Once(f"{origin.actor} {key}", digest, render)
-                return _json(await self._ledger.write_once(batch.work, origin, once))
-            result, entry = await self._ledger.write(batch.work, origin, dry_run=dry_run)
+            if dry_run:
+                _, entry = await _while_listening(request, self._ledger.rehearse(batch.work, origin, budget))
+            elif key is None:
+                _, entry = await self._ledger.write(batch.work, origin, budget)
+            else:
+                digest = await heavy.run(json_pieces.sha256, json_pieces.pieces(body, 2, ordered=True))
+                once: Once[None] = Once(
+                    f"{origin.actor} {key}", digest, lambda _, entry: b"".join(_answer(batch, entry, dry_run))
+                )
+                return _json(await self._ledger.write_once(batch.work, origin, once, budget))
         except errors.Refusal as refusal:
-            raise batch.named(refusal) from refusal
-        return _json(await asyncio.to_thread(render, result, entry))
+            raise await heavy.run(batch.named, refusal) from refusal
+        return await heavy.json_answer(request, _answer(batch, entry, dry_run))
 
     async def export(self, request: Request) -> Response:
         history = messages.flag(messages.query(request, frozenset({"history"})), "history")
-        return _json(await asyncio.to_thread(transfer.exporting(self._ledger, history)))
+        return await heavy.json_answer(request, transfer.exported(self._ledger, history))
 
     async def load(self, request: Request) -> Response:
         """Documents and tombstones of an export, as one transaction; its history stays out."""
         merge = messages.flag(messages.query(request, frozenset({"merge"})), "merge")
-        body = await bodies.read(request, limit=bodies.MAX_BULK_BYTES)
-        export = await asyncio.to_thread(transfer.parsed, self._ledger.kinds, body, "the body")
+        body = await bodies.read(request, limit=bodies.BULK)
+        export = await heavy.run(self._parsed, body)
         load = imports.importing(export, "use merge=true to add to what is there", merge=merge)
 
         def work(draft: Draft) -> Draft:
@@ -71,10 +79,40 @@ class BulkRoutes:
             request.state.draft = draft
             return draft
 
-        draft, entry = await self._ledger.write(work, messages.origin(request))
+        draft, entry = await self._ledger.write(work, messages.origin(request), Budget(*_WRITE, time.monotonic))
         revision = entry.revision if entry else self._ledger.fleet.revision
         warnings = draft.first_warnings(imports.SHOWN_WARNINGS)
         return messages.json_response({"revision": revision, "documents": export.count, "warnings": warnings})
+
+    def _parsed(self, body: Any) -> imports.Export:
+        try:
+            return transfer.parsed(self._ledger.kinds, body, "the body")
+        finally:
+            json_pieces.let_go(body, 3)
+
+
+def _answer(batch: operations.Batch, entry: Entry | None, dry_run: bool) -> Iterator[bytes]:
+    answer = {
+        "revision": entry.revision if entry else batch.revision,
+        "dry_run": dry_run,
+        "warnings": batch.warnings,
+        "results": batch.results(entry),
+    }
+    yield from json_pieces.pieces(answer, 2)
+
+
+async def _while_listening(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Cancelled when the client leaves: nobody would read what comes of it."""
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(request.receive())  # the body is through, so nothing else can come
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        working.cancel()
+        leaving.cancel()
 
 
 def _json(body: bytes) -> Response:

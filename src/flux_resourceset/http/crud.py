@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from flux_resourceset import changes, errors, selectors
+from flux_resourceset import changes, errors, json_pieces, selectors
 from flux_resourceset.changes import Document, Entry, Stored
 from flux_resourceset.drafts import Draft
-from flux_resourceset.http import bodies, flux, messages
+from flux_resourceset.http import bodies, flux, heavy, messages
 from flux_resourceset.kinds import CLUSTERS, Kind
 from flux_resourceset.ledger import Ledger
 
 T = TypeVar("T")
+
+_PAGE_CHANGES = 1000  # of the log at a time: a megabyte or some
 
 _CHANGE_FILTERS = frozenset({"kind", "id", "actor", "since", "until", "limit", "before"})
 
@@ -54,14 +55,11 @@ class CrudRoutes:
             wanted = {name: self._filter_value(kind, name, params[name]) for name in filters if name in params}
             selector = self._selector(kind, params)
             self._ledger.refresh()
-            stored = self._ledger.fleet.documents[kind.name]
-            found = [
-                body
-                for body in (stored[id].body for id in sorted(stored))
-                if all(body.get(name) == value for name, value in wanted.items()) and selector(body.get("labels") or {})
-            ]
+            stored = dict(self._ledger.fleet.documents[kind.name])  # it goes on changing, and the search is in a thread
+            found = await heavy.run(_matching, stored, wanted, selector)
             end = None if limit is None else offset + limit
-            return messages.json_response(found[offset:end], headers={"X-Total-Count": str(len(found))})
+            pieces = json_pieces.pieces(found[offset:end], 1)
+            return await heavy.json_answer(request, pieces, {"X-Total-Count": str(len(found))})
 
         return endpoint
 
@@ -230,28 +228,58 @@ class CrudRoutes:
 
     async def changes(self, request: Request) -> Response:
         params = messages.query(request, _CHANGE_FILTERS)
-        find = self._ledger.finding(
-            changes.Query(
-                kind=params.get("kind"),
-                id=params.get("id"),
-                actor=params.get("actor"),
-                since=messages.moment(params, "since"),
-                until=messages.moment(params, "until"),
-                before=messages.whole_number(params, "before", 1),
-                limit=messages.whole_number(params, "limit", 1) or 100,
-            )
+        query = changes.Query(
+            kind=params.get("kind"),
+            id=params.get("id"),
+            actor=params.get("actor"),
+            since=messages.moment(params, "since"),
+            until=messages.moment(params, "until"),
+            before=messages.whole_number(params, "before", 1),
+            limit=messages.whole_number(params, "limit", 1) or 100,
         )
-        return await asyncio.to_thread(lambda: messages.json_response(find()))
+        return await heavy.json_answer(request, _log(self._ledger.finder(), query))
 
     async def change(self, request: Request) -> Response:
         messages.query(request)
         text = request.path_params["revision"]
         revision = int(text) if re.fullmatch(r"[0-9]{1,15}", text) else 0
         find = self._ledger.finding(changes.Query(before=revision + 1, limit=1))
-        found = await asyncio.to_thread(find) if revision else []
+        found = await heavy.run(find) if revision else []
         if not found or found[0].revision != revision:
             raise errors.NotFound(f"there is no revision {text}; the newest is {self._ledger.fleet.revision}")
-        return messages.json_response(found[0])
+        return await heavy.json_answer(request, _one_written(found))
+
+
+def _matching(stored: dict[str, Stored], wanted: Mapping[str, Any], selector: selectors.Selector) -> list[Document]:
+    return [
+        body
+        for body in (stored[id].body for id in sorted(stored))
+        if all(body.get(name) == value for name, value in wanted.items()) and selector(body.get("labels") or {})
+    ]
+
+
+def _log(find: Callable[[changes.Query], list[Entry]], query: changes.Query) -> Iterator[bytes]:
+    """Page by page, so that a log of any length takes no more memory than one page."""
+    left, page, before = query.limit, 1, b"["
+    while left > 0:
+        wanted = min(left, page)
+        found = find(msgspec.structs.replace(query, limit=wanted))
+        for entry in found:
+            yield before
+            yield from json_pieces.pieces(entry, 2)
+            before = b","
+        left -= wanted if len(found) == wanted else left
+        if found:
+            query = msgspec.structs.replace(query, before=found[-1].revision)
+            page = max(1, min(_PAGE_CHANGES, _PAGE_CHANGES * len(found) // (1 + sum(len(entry.changes) for entry in found))))
+            del entry
+            changes.let_go(found)
+    yield b"]" if before == b"," else b"[]"
+
+
+def _one_written(found: list[Entry]) -> Iterator[bytes]:
+    yield from json_pieces.pieces(found[0], 2)
+    changes.let_go(found)
 
 
 def _not_modified(request: Request, stored: Stored) -> Response | None:

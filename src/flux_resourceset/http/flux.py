@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from flux_resourceset import errors, fleet, selectors
 from flux_resourceset.changes import Document
-from flux_resourceset.http import poll
+from flux_resourceset.http import heavy, poll
 from flux_resourceset.ledger import Ledger
 
 LIST_FILTERS = ("environment", "selector")
@@ -50,11 +50,10 @@ class FluxRoutes:
         def matches(cluster: Document) -> bool:
             return environment in (None, cluster["environment"]) and selector(cluster["labels"])
 
-        body = self._ledger.fleet.list_answer(matches, LIST_FILTERS)
         packed = wants_gzip(request)
-        if packed:
-            body = fleet.compressed(body)
-        return Answer(body, packed)
+        state = self._ledger.fleet.still()
+        body = await heavy.run(state.list_answer, matches, LIST_FILTERS)
+        return Answer(await heavy.run(fleet.compressed, body) if packed else body, packed)
 
 
 def check_environment(ledger: Ledger, environment: str | None) -> None:

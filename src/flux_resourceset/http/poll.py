@@ -21,6 +21,7 @@ from uvicorn.server import ServerState
 from flux_resourceset import errors
 from flux_resourceset.http import auth, problems
 from flux_resourceset.http.metrics import Metrics
+from flux_resourceset.http.unread import Unread
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.tokens import Tokens
 
@@ -73,6 +74,7 @@ class Fast:
         self._status = b""
         self.young: set[PollProtocol] = set()
         self.old: set[PollProtocol] = set()
+        self.unread = Unread()
         routes = {kind.endpoint.encode(): PREFIX + "{cluster_dns}/" + kind.endpoint for kind in ledger.kinds.referenced}
         self._latency = {endpoint: metrics.latency[route] for endpoint, route in routes.items()}
         self._counted = {endpoint: (route, "GET", 200) for endpoint, route in routes.items()}
@@ -152,10 +154,11 @@ class Fast:
             protocol.shutdown()
 
     def sweep(self) -> None:
-        """Close what has been idle for a whole period; called once a period."""
+        """Close what has been idle for a whole period, and what is not read; called once a period."""
         for protocol in list(self.old):
             protocol.shutdown()
         self.old, self.young = self.young, set()
+        self.unread.sweep(time.monotonic())
 
 
 def _is_plain(value: bytes) -> bool:
@@ -167,6 +170,17 @@ class OrdinaryProtocol(HttpToolsProtocol):
 
     _waiting = 0  # bytes of a head that is not complete
     _patience: asyncio.TimerHandle | None = None  # runs while a request is not complete
+    _running: Any = None  # the request that is being answered
+    _complete = False  # the request whose head came last
+    _answered: asyncio.TimerHandle | None = None  # runs when that was answered before it was complete
+
+    def __init__(self, unread: Unread, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._unread = unread
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        self._unread.connections.add(transport)
+        super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
         self._waiting += len(data)
@@ -183,6 +197,7 @@ class OrdinaryProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEAD_BYTES:
             raise ValueError("the head is too large")  # which the parser makes a refusal
+        self._complete = False
         super().on_headers_complete()
         self._waiting = 0
 
@@ -193,12 +208,29 @@ class OrdinaryProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._waiting = 0
-        self._stop_waiting()
+        self._complete = True
+        self._be_done()
         super().on_message_complete()
 
+    def on_response_complete(self) -> None:
+        # Refused by its head, as without a good token. Who reads before the end of sending must have the time to see it, and
+        # a reset would take the answer away; but a body that trickles on keeps nothing.
+        if self.cycle.response_complete and not self._complete:
+            self._answered = self.loop.call_later(IDLE_SECONDS, self.transport.close)
+        super().on_response_complete()
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_waiting()
+        self._be_done()
+        self._unread.connections.discard(self.transport)
+        self.pipeline.clear()
         super().connection_lost(exc)
+        if self._running is not None and self._running is not self.cycle:  # uvicorn tells only the request that came last
+            self._running.disconnected = True
+            self._running.message_event.set()
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(
@@ -213,6 +245,12 @@ class OrdinaryProtocol(HttpToolsProtocol):
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
+
+    def _be_done(self) -> None:
+        self._stop_waiting()
+        if self._answered is not None:
+            self._answered.cancel()
+            self._answered = None
 
     def _lose_patience(self) -> None:
         if self.flow.read_paused:  # it is we who are slow
@@ -243,6 +281,7 @@ class PollProtocol(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: asyncio.Transport = transport  # type: ignore[assignment]  # TCP transports are Transports
         self._fast.young.add(self)
+        self._fast.unread.connections.add(self._transport)
 
     def data_received(self, data: bytes) -> None:
         response = self._fast.answer(data)
@@ -272,6 +311,7 @@ class PollProtocol(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
+        self._fast.unread.connections.discard(self._transport)
 
     def shutdown(self) -> None:
         self._forget()
@@ -287,7 +327,7 @@ def protocol_class(fast: Fast) -> Any:
 
     def connect(config: Config, server_state: ServerState, app_state: dict[str, Any], **kwargs: Any) -> asyncio.Protocol:
         if log.isEnabledFor(logging.DEBUG):  # the ordinary route logs every request
-            return OrdinaryProtocol(config, server_state, app_state)
-        return PollProtocol(fast, lambda: OrdinaryProtocol(config, server_state, app_state))
+            return OrdinaryProtocol(fast.unread, config, server_state, app_state)
+        return PollProtocol(fast, lambda: OrdinaryProtocol(fast.unread, config, server_state, app_state))
 
     return connect

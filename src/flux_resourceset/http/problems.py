@@ -9,6 +9,9 @@ from starlette.responses import Response
 
 from flux_resourceset import errors
 
+_SHOWN = 100  # violations: whoever has more mends these first
+_LENGTH = 1000  # characters of a text: an answer must not grow with what was sent
+
 MEDIA_TYPE = "application/problem+json"
 
 
@@ -17,13 +20,18 @@ def body(refusal: errors.Refusal, request_id: str) -> dict[str, Any]:
         "type": f"urn:flux-resourceset:problem:{refusal.code}",
         "title": refusal.title,
         "status": refusal.status,
-        "detail": refusal.detail,
+        "detail": errors.shortened(refusal.detail, 4 * _LENGTH),
         "code": refusal.code,
         "request_id": request_id,
-        **refusal.extra,
+        **{name: errors.shortened(value, _LENGTH) if isinstance(value, str) else value for name, value in refusal.extra.items()},
     }
     if refusal.violations or isinstance(refusal, errors.Invalid):
-        problem["errors"] = [{"pointer": v.pointer, "message": v.message} for v in refusal.violations]
+        shown = refusal.violations[:_SHOWN]
+        problem["errors"] = [
+            {"pointer": errors.shortened(v.pointer, _LENGTH), "message": errors.shortened(v.message, _LENGTH)} for v in shown
+        ]
+        if len(refusal.violations) > _SHOWN:
+            problem["errors_total"] = len(refusal.violations)
     return problem
 
 

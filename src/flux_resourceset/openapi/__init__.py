@@ -123,6 +123,10 @@ _HEADERS: dict[str, Schema] = {
     },
     "X-Server-Version": {"required": True, "description": "Version of the server.", "schema": {"type": "string"}},
     "WWW-Authenticate": {"required": True, "description": "How to send a token.", "schema": {"type": "string"}},
+    "Retry-After": {
+        "description": "When to ask again, in seconds, where that is known.",
+        "schema": {"type": "integer", "minimum": 1, "example": 2},
+    },
     "Accept": {"required": True, "description": "The media type to send.", "schema": {"type": "string"}},
     "Vary": {"required": True, "description": "That answers differ by Accept-Encoding.", "schema": {"type": "string"}},
     "Content-Encoding": {
@@ -171,7 +175,11 @@ def _parameters() -> dict[str, Schema]:
 
 def _responses() -> dict[str, Schema]:
     """One per status, with every code that it can carry."""
-    more = {errors.Unauthorized: ("WWW-Authenticate",), errors.UnsupportedMediaType: ("Accept",)}
+    more = {
+        errors.Unauthorized: ("WWW-Authenticate",),
+        errors.UnsupportedMediaType: ("Accept",),
+        errors.Unavailable: ("Retry-After",),
+    }
     return {
         family.__name__: {
             "description": family.title,

@@ -217,7 +217,12 @@ def _problems() -> dict[str, Schema]:
         }
     )
     problem["properties"] |= {
-        "errors": _array(ref("Violation"), "Everything that is wrong with a document."),
+        "errors": {**_array(ref("Violation"), "Everything that is wrong with a document; the first 100."), "maxItems": 100},
+        "errors_total": {
+            "type": "integer",
+            "minimum": 101,
+            "description": "How many there are, when more than 100 were found.",
+        },
         "kind": _text("The kind of the document that it is about."),
         "id": _text("The id of the document that it is about."),
         "users": _array({"type": "string"}, "Who uses the document; the first 20."),

@@ -1,0 +1,120 @@
+"""Dry runs: everybody who may poll may ask for one, so none holds a lock, and none goes on without end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import live
+from api.fleets import assert_problem, component
+from faults import crowds
+from faults.crowds import DRY_RUN, Polls, Sent
+from flux_resourceset import ledger
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[live.Server]:
+    with crowds.serving(tmp_path_factory.mktemp("crowd")) as running:
+        yield running
+
+
+LONG = crowds.on_every_cluster(9)  # as much as a batch may change: longer than a dry run may take
+
+
+def test_a_dry_run_holds_up_neither_writes_nor_polls(server: live.Server) -> None:
+    with Sent(server, "POST", DRY_RUN, LONG) as long, server.client() as api:
+        Polls(server).poll(3)
+        assert api.post("/namespaces", json={"id": "meanwhile"}).status_code == 201
+        assert api.post(DRY_RUN, json={"operations": []}).json()["dry_run"] is True
+        assert not long.answered
+
+
+def test_only_so_many_run_at_a_time_and_whoever_leaves_makes_room(server: live.Server) -> None:
+    small = {"operations": [{"op": "create", "kind": "namespaces", "id": "small", "document": {}}]}
+    running = [Sent(server, "POST", DRY_RUN, LONG) for _ in range(ledger.STAGES)]
+    with server.client(live.READ) as reader:
+        refused = reader.post(DRY_RUN, json=small)
+        assert_problem(refused, 503, "unavailable")
+        assert int(refused.headers["retry-after"]) > 0
+        assert not any(sent.answered for sent in running)
+        for sent in running:
+            sent.close()  # they would go on for longer than the next one waits
+        assert reader.post(DRY_RUN, json=small).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        [{"op": "unassign", "kind": "namespaces", "id": "x", "selector": f"no{number}"} for number in range(9_000)],
+        crowds.on_every_cluster(values={f"k{number}": "x" for number in range(1_000)})["operations"],
+        crowds.on_every_cluster(values={"k": "x" * 100_000})["operations"],
+    ],
+    ids=["selectors that match nothing", "many values", "a large value"],
+)
+def test_more_work_than_one_may_make_is_refused(server: live.Server, operations: list[Any]) -> None:
+    with server.client(live.READ) as reader:
+        assert_problem(reader.post(DRY_RUN, json={"operations": operations}), 422, "too-expensive")
+        assert reader.get("/ready").status_code == 200
+
+
+def test_the_same_selection_costs_once(server: live.Server) -> None:
+    operations = [{"op": "unassign", "kind": "namespaces", "id": "x", "selector": "tier=none"}] * 9_000
+    with server.client(live.READ) as reader:
+        answer = reader.post(DRY_RUN, json={"operations": operations})
+        assert (answer.status_code, answer.json()["results"]) == (200, [])
+
+
+def test_a_selection_sees_what_the_batch_has_done_to_clusters_before(server: live.Server) -> None:
+    selected = {
+        "op": "patch-values",
+        "kind": "platform_components",
+        "id": crowds.EVERYWHERE,
+        "selector": "new",
+        "values": {"a": "b"},
+    }
+    relabelled = {"op": "patch", "kind": "clusters", "id": "c7", "document": {"labels": {"new": "yes"}}}
+    with server.client(live.READ) as reader:
+        answer = reader.post(DRY_RUN, json={"operations": [selected, relabelled, selected]}).json()
+    assert [(result["id"], result["index"]) for result in answer["results"]] == [("c7", 2)]
+    assert answer["results"][0]["after"]["patches"] == {crowds.EVERYWHERE: {"a": "b"}}
+
+
+def test_a_token_for_reading_sends_a_megabyte_and_one_for_writing_more(server: live.Server) -> None:
+    body = {"operations": [{"op": "delete", "kind": "namespaces", "id": "x" * 200}] * 6_000}
+    with server.client(live.READ) as reader, server.client() as writer:
+        assert_problem(reader.post(DRY_RUN, json=body), 413, "body-too-large")
+        assert_problem(writer.post(DRY_RUN, json=body), 404)
+
+
+def catalog(count: int, **closing: list[str]) -> dict[str, Any]:
+    """Components that depend on the sixty before them."""
+    return {
+        "operations": [
+            {
+                "op": "create",
+                "kind": "platform_components",
+                "id": f"d{number}",
+                "document": component(
+                    f"d{number}", depends_on=closing.get(f"d{number}", [f"d{n}" for n in range(max(0, number - 60), number)])
+                ),
+            }
+            for number in range(count)
+        ]
+    }
+
+
+def test_a_dense_catalog_is_searched_for_cycles_in_one_pass(server: live.Server) -> None:
+    with server.client() as writer:
+        answer = writer.post(DRY_RUN, json=catalog(1_500))
+        assert answer.status_code == 200, answer.text
+        assert len(answer.json()["results"]) == 1_500
+
+
+def test_a_cycle_in_a_dense_catalog_is_named(server: live.Server) -> None:
+    with server.client() as writer:
+        problem = assert_problem(writer.post(DRY_RUN, json=catalog(1_500, d0=["d1499"])), 422, "invalid-document")
+    assert problem["errors"][0]["pointer"] == "/depends_on/0"
+    assert problem["errors"][0]["message"].startswith("makes a cycle: d0 → d1499 → ")
+    assert problem["errors"][0]["message"].endswith(" → d0")

@@ -1,0 +1,72 @@
+"""SIGTERM ends the process within ten seconds, whatever is running; what was acknowledged is there afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+
+import live
+from faults import crowds
+from faults.crowds import DRY_RUN, Sent
+
+SECONDS = 10
+
+
+def stopped(server: live.Server) -> int:
+    server.process.send_signal(signal.SIGTERM)
+    return server.process.wait(SECONDS)
+
+
+def test_dry_runs_end_at_once(tmp_path: Path) -> None:
+    with crowds.serving(tmp_path) as server, contextlib.ExitStack() as stack:
+        running = [stack.enter_context(Sent(server, "POST", DRY_RUN, crowds.on_every_cluster(9))) for _ in range(2)]
+        crowds.Polls(server).poll(3)  # by now they are under way
+        assert stopped(server) == 0
+        for sent in running:
+            assert sent.problem()["code"] == "unavailable"
+        assert json.loads(server.log.read_text().splitlines()[-1])["message"] == "stopped"
+
+
+@pytest.mark.thorough  # it waits for the server to give up
+def test_nothing_keeps_the_process(tmp_path: Path) -> None:
+    with crowds.serving(tmp_path) as server, contextlib.ExitStack() as stack:
+        with server.client() as api:
+            assert api.post("/namespaces", json={"id": "acknowledged"}).status_code == 201
+        for path in ("/export?history=true", "/export", "/clusters", "/changes"):
+            for _ in range(3):
+                stack.enter_context(Sent(server, "GET", path))  # and nobody reads it
+        slow = stack.enter_context(socket.create_connection(server.address))
+        slow.sendall(f"POST /batch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {live.WRITE}\r\n".encode())
+        slow.sendall(b"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+        large = b'{"operations":[' + b"[]," * 800_000 + b"[]]}"
+        stack.enter_context(Sent(server, "POST", "/batch", large, live.WRITE))
+        other = sqlite3.connect(tmp_path / "fleet.db", isolation_level=None)
+        stack.callback(other.close)
+        other.execute("BEGIN IMMEDIATE")  # another process writes, and does not come to an end
+        for number in range(5):
+            stack.enter_context(Sent(server, "POST", "/namespaces", {"id": f"waiting-{number}"}, live.WRITE))
+        stack.enter_context(Sent(server, "POST", "/batch", crowds.on_every_cluster(5), live.WRITE))
+        time.sleep(1)
+        assert stopped(server) == 0
+    with live.serving(tmp_path) as server, server.client() as api:
+        assert api.get("/namespaces/acknowledged").status_code == 200
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seconds", [0.2, 1.0, 3.0])
+def test_a_write_that_is_cut_off_is_wholly_there_or_not_at_all(tmp_path: Path, seconds: float) -> None:
+    with crowds.serving(tmp_path) as server, Sent(server, "POST", "/batch", crowds.on_every_cluster(9), live.WRITE) as sent:
+        time.sleep(seconds)
+        assert stopped(server) == 0
+        acknowledged = b" 200 " in sent.answer()[0]
+    with live.serving(tmp_path) as server, server.client() as api:
+        patched = [cluster["patches"] != {} for cluster in api.get("/clusters").json()]
+        assert len(set(patched)) == 1
+        assert patched[0] or not acknowledged
