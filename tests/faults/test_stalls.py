@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -15,6 +16,7 @@ from faults.crowds import DRY_RUN, Polls, Sent
 from flux_resourceset import strict_json
 
 TERMS = ",".join(f"!a{number}" for number in range(64))
+TRIES = 5
 POLLS = 3  # the first may be answered in the very turn in which the request arrives
 
 
@@ -22,6 +24,20 @@ POLLS = 3  # the first may be answered in the very turn in which the request arr
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[live.Server]:
     with crowds.serving(tmp_path_factory.mktemp("crowd")) as running:
         yield running
+
+
+def assert_outrun(server: live.Server, *request: Any, statuses: tuple[int, ...]) -> None:
+    """Polls that came later are answered earlier: not always, where a machine is busy; never, where the loop stands still."""
+    polls = Polls(server)
+    polls.poll()
+    for _ in range(TRIES):
+        with Sent(server, *request) as long:
+            polls.poll(POLLS)
+            outrun = not long.answered
+            assert long.status() in statuses
+        if outrun:
+            return
+    raise AssertionError(f"in {TRIES} tries, no poll was answered before {request[:2]}")
 
 
 @pytest.mark.parametrize(
@@ -37,12 +53,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[live.Server]:
     ],
 )
 def test_polls_are_answered_while_a_long_answer_is_made(server: live.Server, path: str) -> None:
-    polls = Polls(server)
-    polls.poll()
-    with Sent(server, "GET", path) as long:
-        polls.poll(POLLS)
-        assert not long.answered
-        assert long.status() in (200, 422)  # more clusters than Flux takes in one list
+    assert_outrun(server, "GET", path, statuses=(200, 422))  # 422: more clusters than Flux takes in one list
 
 
 @pytest.mark.parametrize(
@@ -56,12 +67,7 @@ def test_polls_are_answered_while_a_long_answer_is_made(server: live.Server, pat
     ids=["every cluster", "many mistakes", "many arrays", "never closed"],
 )
 def test_polls_are_answered_while_a_body_is_read_and_rehearsed(server: live.Server, body: object) -> None:
-    polls = Polls(server)
-    polls.poll()
-    with Sent(server, "POST", DRY_RUN, body, live.WRITE) as long:
-        polls.poll(POLLS)
-        assert not long.answered
-        assert long.status() in (200, 400, 422)
+    assert_outrun(server, "POST", DRY_RUN, body, live.WRITE, statuses=(200, 400, 422))
 
 
 def test_the_list_of_a_fleet_is_whole_though_it_is_sent_in_pieces(server: live.Server) -> None:
