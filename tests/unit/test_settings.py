@@ -10,7 +10,6 @@ import pytest
 from flux_resourceset import errors, settings
 from flux_resourceset.settings import Database, Settings
 
-
 READ, WRITE = "r" * 16, "w" * 16
 
 
