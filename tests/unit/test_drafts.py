@@ -329,7 +329,7 @@ def test_null_is_refused_also_where_there_is_nothing_to_empty(ledger: Ledger) ->
 
 
 def test_what_the_refusals_advise_empties(ledger: Ledger) -> None:
-    empty = {"namespaces": [], "platform_components": [], "rolebindings": []}
+    empty: dict[str, list[str]] = {"namespaces": [], "platform_components": [], "rolebindings": []}
     write(ledger, lambda draft: draft.merge(CLUSTERS, "c1", {**empty, "patches": {"app": None}}))
     assert {**empty, "patches": {}}.items() <= stored(ledger, "clusters", "c1").items()
 

@@ -15,7 +15,7 @@ from email.utils import formatdate
 from typing import Any
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from flux_resourceset import errors
@@ -33,6 +33,9 @@ _END = b" HTTP/1.1\r\n"
 IDLE_SECONDS = 5.0  # Flux leaves its connections idle for 90 s and never uses them again
 MAX_HEAD_BYTES = 64 * 1024  # of a request line and headers, from whomever: they are kept until they are complete
 PATIENCE_SECONDS = 30.0  # for the rest of a head, and for each next piece of a body
+# For an answer to begin, once a client has ended its side: it may be listening, or gone for good, which looks the same,
+# and long work is not to be done for nobody.
+HALF_CLOSED_SECONDS = 3.0
 _MAX_HEADS = 1024  # distinct header blocks to remember; a fleet has a handful
 _MAX_KEPT_BYTES = 4096  # of one that is remembered: nobody shall fill the memory with long ones
 
@@ -167,6 +170,8 @@ class OrdinaryProtocol(HttpToolsProtocol):
 
     _waiting = 0  # bytes of a head that is not complete
     _patience: asyncio.TimerHandle | None = None  # runs while a request is not complete
+    _running: RequestResponseCycle | None = None  # the oldest request; uvicorn remembers the newest of a pipeline only
+    _listening: asyncio.TimerHandle | None = None  # runs once the client has ended its side
 
     def data_received(self, data: bytes) -> None:
         self._waiting += len(data)
@@ -198,7 +203,46 @@ class OrdinaryProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        if self._listening is not None:
+            self._listening.cancel()
         super().connection_lost(exc)
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's closes always
+        """Whether the connection stays: whoever has said everything may still listen, so whole requests are answered first."""
+        if self.pipeline and self.pipeline[0][0].more_body:
+            self.pipeline.popleft()  # the newest was cut off
+        if self._running is None or self._running.response_complete or self._running.more_body:
+            return False
+        self._stop_waiting()
+        self._keep_listening()
+        return True
+
+    def _keep_listening(self) -> None:
+        if self._listening is not None:
+            self._listening.cancel()
+        self._listening = self.loop.call_later(HALF_CLOSED_SECONDS, self._stop_listening)
+
+    def _stop_listening(self) -> None:
+        if self._running is not None and self._running.response_started:
+            self._keep_listening()
+        else:
+            self.transport.close()
+
+    def on_response_complete(self) -> None:
+        more = bool(self.pipeline)
+        super().on_response_complete()
+        if self._listening is not None:
+            if more:
+                self._keep_listening()
+            else:
+                self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(
