@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from flux_resourceset.cli import failures, fields
+from flux_resourceset.cli import failures, fields, output
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.kinds import Kind, Kinds
@@ -37,6 +37,11 @@ def _dumper() -> Any:
         def ignore_aliases(self, data: Any) -> bool:
             return True  # a document never says "the same as above"
 
+    def represent_text(dumper: Any, text: str) -> Any:
+        # what steers a terminal is escaped, which only double quotes can do
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if output.STEERING.search(text) else None)
+
+    Dumper.add_representer(str, represent_text)
     # YAML 1.2 reads these as numbers, so they are put in quotes for other readers
     number = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+$|0o[0-7]+$")
     Dumper.add_implicit_resolver("tag:yaml.org,2002:float", number, list("-+0123456789"))
@@ -56,7 +61,7 @@ def dumped(values: Iterable[Any]) -> str:
         explicit_start=len(found) > 1,
         width=10_000,
     )
-    return text
+    return output.escaped(text)
 
 
 # Reading
