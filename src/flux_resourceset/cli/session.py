@@ -193,6 +193,8 @@ def failure(exc: Exception) -> failures.Failure | None:
         return explained(exc)
     if isinstance(exc, client.Unreachable):
         return failures.Failure(failures.UNREACHABLE, str(exc))
+    if isinstance(exc, RecursionError):
+        return failures.usage("a file or an answer is nested too deeply to be read")
     if isinstance(exc, UnicodeEncodeError):
         return failures.Failure(failures.UNREACHABLE, "the server's answer holds half of a surrogate pair, which is no text")
     if isinstance(exc, OSError):  # a full disk under stdout, say
