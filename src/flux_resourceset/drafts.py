@@ -99,7 +99,21 @@ class Draft:
 
     def merge(self, kind: Kind, id: str, patch: Any) -> None:
         before = self.require(kind.name, id)
-        self._put(kind, id, documents.merge_patch(before, patch))
+        found = list(self._nulls(kind, id, patch)) if isinstance(patch, dict) else []
+        self._put(kind, id, documents.merge_patch(before, patch), found)
+
+    def _nulls(self, kind: Kind, id: str, patch: Document) -> Iterator[Violation]:
+        """Where null would empty what PUT demands to be emptied in so many words."""
+        if kind.name != CLUSTERS:
+            return
+        remedies = {
+            **dict.fromkeys(self._left(kind, id), "leave it out: it is kept for a kind that is not here"),
+            **dict.fromkeys(self.kinds.by_field, "send [] to empty it"),
+            "patches": 'send {"<component>": null} for each one to remove',  # {} would merge into what is there
+        }
+        for name, remedy in remedies.items():
+            if name in patch and patch[name] is None:
+                yield Violation(pointer([name]), f"must not be null; {remedy}")
 
     def put(self, kind: Kind, document: Any) -> str:
         """Create or replace, whatever was there."""

@@ -33,7 +33,7 @@ from flux_resourceset import (
     tokens,
     transfer,
 )
-from flux_resourceset.http import app, metrics, poll
+from flux_resourceset.http import app, metrics, ordinary, poll
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store import Store
 from flux_resourceset.store.memory import MemoryStore
@@ -245,7 +245,7 @@ async def _run(
             log_config=None,
             access_log=False,
             server_header=False,
-            timeout_keep_alive=int(poll.IDLE_SECONDS),
+            timeout_keep_alive=int(ordinary.IDLE_SECONDS),
             timeout_graceful_shutdown=DRAIN_SECONDS,
         ),
         fast,
@@ -261,7 +261,7 @@ async def _run(
 async def _sweep(fast: poll.Fast) -> None:
     while True:
         for _ in range(TIDY_PERIODS):
-            await asyncio.sleep(poll.IDLE_SECONDS / 2)
+            await asyncio.sleep(ordinary.IDLE_SECONDS / 2)
             fast.sweep()
             with contextlib.suppress(errors.Unavailable):  # whoever asks is told
                 fast.ledger.refresh()  # when nobody asks, too: files that are lost may still be saved

@@ -38,7 +38,7 @@ SETTINGS = (
         "TOKENS_FILE",
         "",
         "File of named tokens, a line each: `name role token`, role `read` or `write`, `#` for comments. "
-        "Re-read when it changes; refused when others can read it.",
+        "Re-read when it changes; refused when others can read it, or when its last line has no newline.",
     ),
     Setting(
         "SEED_FILE",
@@ -107,6 +107,8 @@ class Settings:
             if shared
             else []
         )
+        used = {"AUTH_TOKEN": read, "CRUD_AUTH_TOKEN": write if crud else ""}
+        warnings += [tokens.SHORT % name for name, secret in used.items() if secret and tokens.is_short(secret)]
         if crud and not read and not write:
             warnings.append("CRUD_AUTH_TOKEN is not set: only write tokens of TOKENS_FILE can change the fleet")
         production = _flag("PRODUCTION", value("PRODUCTION"))

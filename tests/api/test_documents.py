@@ -244,3 +244,16 @@ def test_one_change_of_the_catalog_reaches_every_cluster_but_the_pinned(api: htt
         assert (item["source"]["oci_tag"], item["component_path"], item["component_version"]) == ("7", "new", "8")
     (item,) = inputs(api, pinned["cluster_dns"])
     assert (item["source"]["oci_tag"], item["component_path"], item["component_version"]) == ("0.9", "own", "8")
+
+
+@pytest.mark.parametrize("field", ["namespaces", "platform_components", "rolebindings", "patches"])
+def test_null_empties_no_references_in_a_patch_a_batch_or_a_put(api: httpx.Client, field: str) -> None:
+    id = make(api, "clusters")["id"]
+    operation = {"op": "patch", "kind": "clusters", "id": id, "document": {field: None}}
+    for answer in (
+        api.patch(f"/clusters/{id}", json={field: None}),
+        api.post("/batch", json={"operations": [operation]}),
+        api.put(f"/clusters/{id}", json={**api.get(f"/clusters/{id}").json(), field: None}),
+    ):
+        problem = assert_problem(answer, 422, "invalid-document")
+        assert [error["pointer"] for error in problem["errors"]] == [f"/{field}"]

@@ -75,8 +75,8 @@ def test_a_wrong_field_of_the_file_is_named_with_the_file(offline: Cli) -> None:
     for text, field in (
         ("current-context: [5]", "current-context"),
         ("current-context: {a: b}", "current-context"),
-        ("contexts: {5: {url: x}}", "contexts: the name 5"),
-        ("current-context: 2024-99-99", "is not YAML"),
+        ("contexts: {5: {url: x}}", "the key '5' is no text"),
+        ("current-context: *nothing", "is not YAML"),
     ):
         path(offline).write_text(text)
         path(offline).chmod(0o600)

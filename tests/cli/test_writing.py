@@ -235,3 +235,12 @@ def test_writers_at_the_same_time_lose_nothing(cli: Cli, api: httpx.Client) -> N
 )
 def test_a_command_that_says_nothing_useful_is_a_usage_error(cli: Cli, words: tuple[str, ...]) -> None:
     assert cli.refused(2, "namespace", *words)
+
+
+def test_clearing_references_says_so_to_the_server_and_a_null_from_a_file_is_refused(cli: Cli, api: httpx.Client) -> None:
+    body = {"id": "cleared", "cluster_name": "cleared", "cluster_dns": "cleared.example.com", "environment": "dev"}
+    api.post("/clusters", json={**body, "namespaces": [{"id": "podinfo"}]})
+    (line,) = cli.refused(3, "cluster", "update", "cleared", "--from-file", "-", stdin="namespaces:\n")
+    assert line == 'clusters "cleared": /namespaces must not be null; send [] to empty it'
+    assert cli.refused(3, "cluster", "update", "cleared", "--clear", "patches")
+    assert cli.ok("cluster", "update", "cleared", "--clear", "namespaces").data["namespaces"] == []

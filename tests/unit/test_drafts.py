@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from flux_resourceset import drafts, errors, kind_files
 from flux_resourceset.ledger import Ledger
+from flux_resourceset.store.memory import MemoryStore
 from unit import samples
 from unit.samples import cluster, component, create, namespace, pointers, refused, rolebinding, stored, write
 
@@ -306,3 +309,45 @@ def test_a_document_that_is_not_there_matches_nothing(ledger: Ledger) -> None:
     write(ledger, lambda draft: draft.expect("namespaces", "ghost", drafts.Precondition(if_none_match=frozenset({"*"}))))
     any_match = drafts.Precondition(if_match=frozenset({"*"}))
     refused(errors.PreconditionFailed, ledger, lambda draft: draft.expect("namespaces", "ghost", any_match))
+
+
+# Null in a patch
+
+
+@pytest.mark.parametrize("name", ["namespaces", "platform_components", "rolebindings", "patches"])
+def test_null_empties_neither_references_nor_patches(ledger: Ledger, name: str) -> None:
+    refusal = refused(errors.Invalid, ledger, lambda draft: draft.merge(CLUSTERS, "c1", {name: None}))
+    remedy = 'send {"<component>": null} for each one to remove' if name == "patches" else "send [] to empty it"
+    assert (f"/{name}", f"must not be null; {remedy}") in refusal.violations
+
+
+def test_null_is_refused_also_where_there_is_nothing_to_empty(ledger: Ledger) -> None:
+    create(ledger, "clusters", cluster("c2"))
+    patch = {"namespaces": None, "environment": "moon"}
+    refusal = refused(errors.Invalid, ledger, lambda draft: draft.merge(CLUSTERS, "c2", patch))
+    assert pointers(refusal) == ["/environment", "/namespaces"]
+
+
+def test_what_the_refusals_advise_empties(ledger: Ledger) -> None:
+    empty: dict[str, list[str]] = {"namespaces": [], "platform_components": [], "rolebindings": []}
+    write(ledger, lambda draft: draft.merge(CLUSTERS, "c1", {**empty, "patches": {"app": None}}))
+    assert {**empty, "patches": {}}.items() <= stored(ledger, "clusters", "c1").items()
+
+
+def test_null_inside_patches_removes_one_key_or_those_of_one_component(ledger: Ledger) -> None:
+    write(ledger, lambda draft: draft.merge(CLUSTERS, "c1", {"patches": {"app": {"replicas": None, "color": "red"}}}))
+    assert stored(ledger, "clusters", "c1")["patches"] == {"app": {"color": "red"}}
+    write(ledger, lambda draft: draft.merge(CLUSTERS, "c1", {"patches": {"app": None}}))
+    assert stored(ledger, "clusters", "c1")["patches"] == {}
+
+
+def test_null_does_not_drop_what_is_kept_for_a_kind_that_is_not_here(tmp_path: Path) -> None:
+    store = MemoryStore()
+    text = samples.PLAIN + "metadata: {x-flux: {cluster_field: widgets, endpoint: widgets}}\n"
+    there = samples.ledger_of(samples.kinds_from(tmp_path, text), store)
+    create(there, "widgets", {"id": "one"})
+    create(there, "clusters", cluster("c1", widgets=[{"id": "one"}]))
+    gone = samples.ledger_of(KNOWN, store)
+    refusal = refused(errors.Invalid, gone, lambda draft: draft.merge(CLUSTERS, "c1", {"widgets": None}))
+    assert pointers(refusal) == ["/widgets"]
+    assert stored(gone, "clusters", "c1")["widgets"] == [{"id": "one"}]

@@ -10,9 +10,11 @@ import pytest
 from flux_resourceset import errors, settings
 from flux_resourceset.settings import Database, Settings
 
+READ, WRITE = "r" * 16, "w" * 16
+
 
 def read(**environment: str) -> Settings:
-    return Settings.from_env({"AUTH_TOKEN": "r", **environment})
+    return Settings.from_env({"AUTH_TOKEN": READ, **environment})
 
 
 def test_one_token_is_all_that_is_needed() -> None:
@@ -62,18 +64,27 @@ def test_a_tokens_file_is_enough() -> None:
 
 
 def test_two_tokens_are_called_read_and_write() -> None:
-    found = read(API_MODE="crud", CRUD_AUTH_TOKEN="w")
+    found = read(API_MODE="crud", CRUD_AUTH_TOKEN=WRITE)
     assert [(token.name, token.role) for token in found.tokens] == [("read", "read"), ("write", "write")]
     assert found.warnings == ()
 
 
-@pytest.mark.parametrize("write", ["", "r"])
+@pytest.mark.parametrize("write", ["", READ])
 def test_a_shared_token_is_noticed_and_refused_in_production(write: str) -> None:
     (warning,) = read(API_MODE="crud", CRUD_AUTH_TOKEN=write).warnings
     assert "CRUD_AUTH_TOKEN is not set or equals AUTH_TOKEN" in warning
     with pytest.raises(errors.StartupError, match="CRUD_AUTH_TOKEN must be set and differ"):
         read(API_MODE="crud", CRUD_AUTH_TOKEN=write, PRODUCTION="true")
     assert read(CRUD_AUTH_TOKEN=write, PRODUCTION="true").warnings == ()
+
+
+def test_a_short_token_is_warned_about_where_it_counts_and_never_shown() -> None:
+    short = {"AUTH_TOKEN": "r3ad-secret-15c", "CRUD_AUTH_TOKEN": "wr1te-secret-15"}
+    first, second = read(API_MODE="crud", **short).warnings
+    assert first.startswith("AUTH_TOKEN has fewer than 16 characters")
+    assert second.startswith("CRUD_AUTH_TOKEN has fewer than 16 characters")
+    assert "secret" not in first + second
+    assert [w.split()[0] for w in read(**short).warnings] == ["AUTH_TOKEN"]  # a read-only server has no use for the other
 
 
 def test_a_missing_write_token_is_warned_about_even_when_a_file_may_hold_some() -> None:
@@ -87,7 +98,7 @@ def test_an_absolute_path_may_begin_with_more_slashes_than_it_needs(slashes: str
 
 
 def test_a_read_only_server_knows_no_write_token() -> None:
-    assert [token.name for token in read(CRUD_AUTH_TOKEN="w").tokens] == ["read"]
+    assert [token.name for token in read(CRUD_AUTH_TOKEN=WRITE).tokens] == ["read"]
 
 
 def test_tokens_are_kept_hashed() -> None:

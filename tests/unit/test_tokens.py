@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,6 +87,22 @@ def test_an_empty_file_is_refused(path: Path) -> None:
         Tokens([], path)
 
 
+@pytest.mark.parametrize("text", ["jane write t-ja", "jane write t-jane\nflux read t-f", "# nobody", "jane write t-jane\r"])
+def test_a_file_whose_last_line_has_no_end_is_refused(path: Path, text: str) -> None:
+    written(path, text)
+    with pytest.raises(errors.StartupError, match="its last line has no end; finish it with a newline") as caught:
+        Tokens([], path)
+    assert "t-j" not in str(caught.value)
+
+
+def test_a_directory_and_a_pipe_are_refused_without_waiting(tmp_path: Path) -> None:
+    with pytest.raises(errors.StartupError, match="cannot be read"):
+        Tokens([], tmp_path)
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    with pytest.raises(errors.StartupError, match="is no regular file"):
+        Tokens([], tmp_path / "pipe")
+
+
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(errors.StartupError, match=r"TOKENS_FILE .*none: cannot be read"):
         Tokens([], tmp_path / "none")
@@ -106,6 +125,36 @@ def test_a_file_that_others_can_read_is_refused(path: Path, mode: int) -> None:
 def test_a_file_for_owner_and_group_is_taken(path: Path, mode: int) -> None:
     path.chmod(mode)
     assert len(Tokens([], path)) == 2
+
+
+# Doubtful tokens
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [" ".join([r.getMessage(), getattr(r, "tokens", "")]) for r in caplog.records if r.levelname == "WARNING"]
+
+
+def test_a_short_token_is_warned_about_by_its_name_at_the_start_and_when_it_comes(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    written(path, f"ada read {'a' * 15}\nbob read {'b' * 16}\n")
+    tokens = Tokens([], path)
+    assert ["'ada'" in text for text in warnings(caplog)] == [True]
+    caplog.clear()
+    written(path, f"bob read {'b' * 16}\nzoe read {'z' * 8}\n")
+    for _ in range(3):
+        tokens.reload()
+    (told,) = warnings(caplog)
+    assert "token 'zoe' of TOKENS_FILE has fewer than 16 characters" in told
+    assert "zzz" not in caplog.text
+
+
+def test_a_secret_with_several_names_is_warned_about(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    one, other = "1" * 32, "2" * 32
+    written(path, f"ada read {one}\nada read {one}\nbob read {one}\nzoe read {other}\n")
+    Tokens([Token.of("read", "read", other)], path)
+    assert [text.rpartition("revoke it ")[2] for text in warnings(caplog)] == ["ada, bob", "read, zoe"]
+    assert one not in caplog.text
 
 
 # Rotation
@@ -131,11 +180,12 @@ def test_the_generation_grows_only_when_tokens_changed(path: Path) -> None:
     assert tokens.generation > before
 
 
-@pytest.mark.parametrize("breakage", ["nonsense\n", "", None, "open"])
+@pytest.mark.parametrize("breakage", ["nonsense\n", "", None, "open", "jane write t-ja"])
 def test_a_broken_file_keeps_the_last_good_one_and_says_so_once(
     path: Path, breakage: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     tokens = Tokens([Token.of("read", "read", "r")], path)
+    caplog.clear()
     if breakage is None:
         path.unlink()
     elif breakage == "open":
@@ -151,6 +201,76 @@ def test_a_broken_file_keeps_the_last_good_one_and_says_so_once(
     written(path, "joe read t-joe\n")
     tokens.reload()
     assert [name(tokens, secret) for secret in ("t-joe", "t-jane")] == ["joe", None]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds that have passed."""
+    passed = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: passed[0])
+    return passed
+
+
+def test_a_failed_look_is_repeated_after_a_while_and_not_at_every_call(
+    path: Path, monkeypatch: pytest.MonkeyPatch, clock: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    tokens = Tokens([], path)
+    caplog.clear()
+    opened, original = [], os.open
+
+    def failing(*arguments: Any) -> int:
+        opened.append(arguments)
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("os.open", failing)
+    path.write_text("joe read t-joe\n")
+    for seconds in range(5):
+        clock[0] = float(seconds)
+        for _ in range(100):
+            tokens.reload()
+    assert len(opened) == 5
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert [name(tokens, secret) for secret in ("t-jane", "t-joe")] == ["jane", None]
+    monkeypatch.setattr("os.open", original)
+    clock[0] += 1
+    tokens.reload()
+    assert [name(tokens, secret) for secret in ("t-jane", "t-joe")] == [None, "joe"]
+
+
+def test_the_fingerprint_is_that_of_what_was_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is replaced between the look at it and its being opened, and once more after that."""
+    tokens = Tokens([], path)
+    original = os.open
+
+    def overtaken(*arguments: Any) -> int:
+        written(path, "second read t-second\n")
+        opened = original(*arguments)
+        monkeypatch.setattr("os.open", original)
+        written(path, "third read t-third\n")
+        return opened
+
+    written(path, "first read t-first\n")
+    monkeypatch.setattr("os.open", overtaken)
+    tokens.reload()
+    assert name(tokens, "t-second") == "second"
+    tokens.reload()
+    assert [name(tokens, secret) for secret in ("t-second", "t-third")] == [None, "third"]
+
+
+def test_a_change_that_leaves_no_trace_is_found_all_the_same(
+    path: Path, monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
+    """Written in place, as long as before, within one tick of a file system's coarse clock."""
+    path.write_text("ada read 1111\n")
+    stamped = path.stat()
+    for look in ("os.stat", "os.fstat"):
+        monkeypatch.setattr(look, lambda _: stamped)
+    tokens = Tokens([], path)
+    path.write_text("ada read 2222\n")
+    clock[0] += 60
+    tokens.reload()
+    monkeypatch.undo()
+    assert [name(tokens, secret) for secret in ("1111", "2222")] == [None, "ada"]
 
 
 def test_without_a_file_there_is_nothing_to_reload() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
 
 FILES = ":files"  # tells the script to offer file names
+
+# To bash a candidate is a piece of script: it would carry out the $(…) in an id that a server made up.
+_HARMLESS = re.compile(r"[\w.:/@+=,%-]+", re.ASCII)
 
 _PATIENCE = 1.0  # seconds that a press of the tab key may take
 
@@ -73,7 +77,7 @@ def complete(words: Sequence[str], session: Session) -> int:
     known = session.likely_kinds()
     last = words[-1] if words else ""
     for candidate in _candidates(list(words[:-1]), last, known, session):
-        if candidate == FILES or candidate.startswith(last):
+        if candidate == FILES or (candidate.startswith(last) and _HARMLESS.fullmatch(candidate)):
             session.output.line(candidate)
     return failures.OK
 

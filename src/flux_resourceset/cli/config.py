@@ -18,6 +18,9 @@ _FIELDS = {URL: "url", TOKEN: "token", WRITE_TOKEN: "write-token"}
 _MEANINGS = {URL: "the base URL of the API", TOKEN: "the token for reading", WRITE_TOKEN: "the token for writing"}
 
 
+_LONGEST = 1_000_000  # characters: thousands of contexts
+
+
 class Target(NamedTuple):
     """A server and the tokens for it, as far as they are known."""
 
@@ -68,29 +71,29 @@ def read(environment: Mapping[str, str]) -> dict[str, Any]:
         with open(file, encoding="utf-8") as stream:
             if stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
                 raise failures.usage(f"{file} holds tokens and others can read it; run: chmod 600 {file}")
-            text = stream.read()
+            text = stream.read(_LONGEST + 1)
     except FileNotFoundError:
         return {"contexts": {}}
     except (OSError, UnicodeDecodeError) as exc:
         raise failures.usage(f"{file} cannot be read: {getattr(exc, 'strerror', None) or exc}") from exc
+    if len(text) > _LONGEST:
+        raise failures.usage(f"{file} is too long to be a configuration")
     return _checked(file, text)
 
 
 def _checked(file: str, text: str) -> dict[str, Any]:
-    import yaml
+    from flux_resourceset.cli import documents
 
-    try:
-        content = yaml.safe_load(text) or {}
-    except (yaml.YAMLError, ValueError) as exc:
-        raise failures.usage(f"{file} is not YAML: {str(exc).splitlines()[0]}") from exc
+    found = documents.loaded(file, text)
+    if len(found) > 1:
+        raise failures.usage(f"{file}: must hold one document, not {len(found)}")
+    content = found[0] if found and found[0] is not None else {}
     contexts = content.get("contexts") or {} if isinstance(content, dict) else None
     if not isinstance(contexts, dict) or not all(isinstance(item, dict) for item in contexts.values()):
         raise failures.usage(f"{file}: `contexts` must map names to url, token and write-token")
     if not isinstance(content.get("current-context", ""), str | None):
         raise failures.usage(f"{file}: current-context must be the name of a context")
     for name, context in contexts.items():
-        if not isinstance(name, str):
-            raise failures.usage(f"{file}: contexts: the name {name!r} is no text; put it in quotes")
         for field, value in context.items():
             if field not in _FIELDS.values() or not isinstance(value, str):
                 raise failures.usage(f"{file}: context {name!r}: {field} must be one of url, token, write-token, with a text")

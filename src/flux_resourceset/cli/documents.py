@@ -9,12 +9,15 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from flux_resourceset.cli import failures, fields
+from flux_resourceset.cli import failures, fields, output
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.kinds import Kind, Kinds
 
 _SUFFIXES = (".yaml", ".yml", ".json")
+
+_DEEPEST = 64  # as the server has it; what is much deeper ends the parser, and the program with it
+_MOST = 5_000_000  # values in one file; a few aliases of aliases can stand for more than any memory holds
 
 
 class Document(NamedTuple):
@@ -37,6 +40,11 @@ def _dumper() -> Any:
         def ignore_aliases(self, data: Any) -> bool:
             return True  # a document never says "the same as above"
 
+    def represent_text(dumper: Any, text: str) -> Any:
+        # what steers a terminal is escaped, which only double quotes can do
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if output.STEERING.search(text) else None)
+
+    Dumper.add_representer(str, represent_text)
     # YAML 1.2 reads these as numbers, so they are put in quotes for other readers
     number = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+$|0o[0-7]+$")
     Dumper.add_implicit_resolver("tag:yaml.org,2002:float", number, list("-+0123456789"))
@@ -56,7 +64,7 @@ def dumped(values: Iterable[Any]) -> str:
         explicit_start=len(found) > 1,
         width=10_000,
     )
-    return text
+    return output.escaped(text)
 
 
 # Reading
@@ -130,12 +138,62 @@ def _text(name: str, raw: bytes | str) -> str:
         raise failures.usage(f"{name}: is not UTF-8 text") from exc
 
 
+def loaded(name: str, text: str) -> list[Any]:
+    """Every value of a YAML text, read strictly."""
+    import yaml
+
+    try:
+        _check_levels(name, text)
+        found = list(yaml.load_all(text, Loader=_loader()))  # a subclass of the safe loader
+        _check_size(name, found)
+        return found
+    except yaml.MarkedYAMLError as exc:
+        line = exc.problem_mark.line + 1 if exc.problem_mark else 1
+        raise failures.usage(f"{name}:{line}: is not YAML: {exc.problem or exc.context}") from exc
+    except (yaml.YAMLError, ValueError, RecursionError) as exc:
+        raise failures.usage(f"{name}: is not YAML: {str(exc).splitlines()[0]}") from exc
+
+
+def _check_levels(name: str, text: str) -> None:
+    """Before anything is built, for both parsers go down as deep as the text does."""
+    import yaml
+
+    level = 0
+    for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if level > _DEEPEST:
+            raise _too_deep(name)
+
+
+def _check_size(name: str, value: Any) -> None:
+    """Everything that a value stands for, level by level: what refers to itself has no last one."""
+    level, count = [value], 0
+    for _ in range(_DEEPEST + 2):
+        level = [
+            part
+            for item in level
+            if isinstance(item, dict | list)
+            for part in (item.values() if isinstance(item, dict) else item)
+        ]
+        count += len(level)
+        if count > _MOST:
+            raise failures.usage(f"{name}: holds more than {_MOST} values, counting what its aliases stand for")
+        if not level:
+            return
+    raise _too_deep(name)
+
+
+def _too_deep(name: str) -> failures.Failure:
+    return failures.usage(f"{name}: is nested deeper than {_DEEPEST} levels")
+
+
 def _values(name: str, text: str) -> list[tuple[str, Any]]:
     """Every value of a text with its place; arrays are taken apart."""
     found: list[tuple[str, Any]] = []
     loaded = _json_values(name, text) if text.lstrip()[:1] in ("{", "[") else None
     for number, value in enumerate(loaded if loaded is not None else _yaml_values(name, text), start=1):
         place = name if number == 1 else f"{name} (document {number})"
+        _check_size(place, value)
         if (pointer := fields.not_finite(value)) is not None:
             raise failures.usage(f"{place}: {pointer or 'it'} is no finite number, which JSON cannot say")
         if isinstance(value, list):
@@ -177,11 +235,11 @@ def _loader() -> Any:
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             seen = set()
             for key, _ in node.value:
-                if not key.tag.endswith((":str", ":merge")) or key.value in seen:
-                    mark, word = key.start_mark, getattr(key, "value", "")
+                word = key.value if isinstance(key.value, str) else "…"  # a key may be anything
+                if not key.tag.endswith((":str", ":merge")) or word in seen:
                     why = "stands twice in one object" if word in seen else "is no text; put it in quotes"
-                    raise yaml.constructor.ConstructorError(None, None, f"the key {word!r} {why}", mark)
-                seen.add(key.value)
+                    raise yaml.constructor.ConstructorError(None, None, f"the key {word!r} {why}", key.start_mark)
+                seen.add(word)
             return super().construct_mapping(node, deep)
 
     # a date is text to the API
@@ -193,14 +251,9 @@ def _loader() -> Any:
 
 
 def _yaml_values(name: str, text: str) -> list[Any]:
-    import yaml
-
+    found = loaded(name, text)
     try:
-        found = list(yaml.load_all(text, Loader=_loader()))  # a subclass of the safe loader
         json.dumps(found)  # what YAML can say and JSON cannot: dates, bytes, sets
-    except yaml.MarkedYAMLError as exc:
-        line = exc.problem_mark.line + 1 if exc.problem_mark else 1
-        raise failures.usage(f"{name}:{line}: is not YAML: {exc.problem or exc.context}") from exc
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as exc:
-        raise failures.usage(f"{name}: is no document: {str(exc).splitlines()[0]}") from exc
+    except (ValueError, TypeError) as exc:
+        raise failures.usage(f"{name}: is no document: {exc}") from exc
     return found

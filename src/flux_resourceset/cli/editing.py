@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from flux_resourceset import client
 from flux_resourceset.cli import batches, documents, failures
 from flux_resourceset.cli.grammar import PROGRAM
+from flux_resourceset.cli.output import printable
 from flux_resourceset.cli.session import explained
 
 if TYPE_CHECKING:
@@ -66,9 +67,10 @@ def _kept(failure: failures.Failure, file: str) -> tuple[Any, ...]:
 
 
 def _written(kind: Kind, id: str, document: Document) -> str:
-    handle, file = tempfile.mkstemp(prefix=f"{kind.group}-{id}-", suffix=".yaml")
+    named = "".join(letter if letter.isalnum() else "-" for letter in f"{kind.group}-{id}"[:100])  # a server says what a group is
+    handle, file = tempfile.mkstemp(prefix=f"{named}-", suffix=".yaml")
     with open(handle, "w", encoding="utf-8") as stream:
-        stream.write(f"# {kind.description} Save and close to store it; close unchanged to leave it.\n")
+        stream.write(f"# {printable(kind.description)} Save and close to store it; close unchanged to leave it.\n")
         stream.write(documents.dumped([{"kind": kind.name, **document}]))
     return file
 

@@ -12,8 +12,8 @@ def show_all(output: Output, groups: Iterable[Group]) -> None:
     found = list(groups)
     kinds = [group for group in found if group.of_kind]
     others = [group for group in found if not group.of_kind]
-    output.line("Describe a fleet of Kubernetes clusters, and see what Flux makes of it.\n")
-    output.line(f"Usage: {PROGRAM} <command> [options]\n")
+    _paragraph(output, "Describe a fleet of Kubernetes clusters, and see what Flux makes of it.")
+    _paragraph(output, f"Usage: {PROGRAM} <command> [options]")
     _section(output, "Kinds", [(group.word, group.summary) for group in kinds])
     _section(output, "Commands", [(group.word, group.summary) for group in others])
     _options(output, "Global options, before or after the command", GLOBALS)
@@ -22,17 +22,17 @@ def show_all(output: Output, groups: Iterable[Group]) -> None:
 
 
 def show_group(output: Output, group: Group) -> None:
-    output.line(f"{group.summary}\n")
-    output.line(f"Usage: {PROGRAM} {group.word} <command> [options]\n")
+    _paragraph(output, " ".join(group.summary.split()))
+    _paragraph(output, f"Usage: {PROGRAM} {group.word} <command> [options]")
     _section(output, "Commands", [(" ".join(command.words[1:]), command.summary) for command in group.commands])
     output.line(f"See {PROGRAM} {group.word} <command> --help.")
 
 
 def show(output: Output, command: Command) -> None:
-    output.line(f"{command.summary}\n")
-    output.line(f"Usage: {command.usage}\n")
+    _paragraph(output, " ".join(command.summary.split()))
+    _paragraph(output, f"Usage: {command.usage}")
     if command.details:
-        output.line("\n".join(wrapped(command.details, width())) + "\n")
+        _paragraph(output, *wrapped(command.details, width()))
     _arguments(output, command.arguments)
     _options(output, "Options", command.options)
     taken = {option.short for option in command.options if option.short}
@@ -41,6 +41,11 @@ def show(output: Output, command: Command) -> None:
         output.line(output.coloured("Examples:", "bold"))
         for example in command.examples:
             output.line(f"  {PROGRAM} {example}")
+
+
+def _paragraph(output: Output, *lines: str) -> None:
+    for line in (*lines, ""):
+        output.line(line)
 
 
 def _arguments(output: Output, arguments: Iterable[Argument]) -> None:

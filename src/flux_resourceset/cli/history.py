@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -94,4 +93,4 @@ def _print(session: Session, entry: Entry) -> None:
     elif output.form == "name":
         output.line(str(entry["revision"]))
     else:
-        output.line(json.dumps(entry, ensure_ascii=False))
+        output.json_line(entry)

@@ -139,7 +139,7 @@ def _fields(schema: Document) -> Document:
 def _explained(session: Session, title: str, schema: Document) -> Iterator[str]:
     coloured = session.output.coloured
     yield f"{coloured(title, 'bold')}  {type_name(schema)}"
-    yield f"  {schema.get('description', '')}"
+    yield f"  {_description(schema)}"
     yield from (f"  {line}" for line in _rules(schema))
     fields = _fields(schema)
     required = (schema if "properties" in schema else schema.get("items", {})).get("required", ())
@@ -149,8 +149,12 @@ def _explained(session: Session, title: str, schema: Document) -> Iterator[str]:
     for name, field in fields.items():
         mark = ", required" if name in required else ""
         yield f"  {coloured(name, 'cyan')}  {type_name(field)}{mark}"
-        yield f"      {field.get('description', '')}"
+        yield f"      {_description(field)}"
         yield from (f"      {line}" for line in _rules(field))
+
+
+def _description(schema: Document) -> str:
+    return " ".join(str(schema.get("description", "")).split())
 
 
 def type_name(schema: Document) -> str:

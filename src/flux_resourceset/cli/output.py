@@ -1,9 +1,13 @@
-"""What commands print: data on stdout as table, JSON, YAML or names; messages on stderr."""
+"""What commands print: data on stdout as table, JSON, YAML or names; messages on stderr.
+
+What a server says may be meant to steer the terminal: to move, to hide, to send. So no text reaches a stream but through here.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -27,9 +31,29 @@ _CELLS = {"true": "green", "false": "red", "-": "dim"}  # any other cell is data
 _PAST = {"create": "created", "update": "updated", "delete": "deleted", "unchanged": "unchanged"}
 
 
+# What JSON allows in a string as it is: DEL and the controls of C1, what separates lines, what turns the direction of text or has
+# no shape, and half characters, which no UTF-8 can carry.
+STEERING = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]")
+
+_MARK = f"\0{os.urandom(8).hex()} "  # begins and ends a colour: nothing that came from outside can hold it
+
+
 def printable(text: str) -> str:
-    """Text without anything that could steer a terminal."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    """A line of text in which everything that could steer a terminal, or begin another line, is seen as its escape."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def escaped(text: str) -> str:
+    """The same for JSON, and for double quotes of YAML: what they say stays, and so do their lines."""
+    return STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    return escaped(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
 def cell(value: Any) -> str:
@@ -42,7 +66,7 @@ def cell(value: Any) -> str:
         return ",".join(f"{key}={cell(item)}" for key, item in value.items()) or "-"
     if isinstance(value, list):
         return ",".join(map(_named, value)) or "-"
-    return printable(str(value))
+    return str(value)
 
 
 def _named(item: Any) -> str:
@@ -66,17 +90,29 @@ class Output:
 
     def coloured(self, text: str, meaning: str) -> str:
         colour = _COLOURS.get(_MEANINGS.get(meaning, meaning))
-        return f"\x1b[{colour}m{text}\x1b[0m" if colour and self._coloured else text
+        return f"{_MARK}{colour}m{text}{_MARK}0m" if colour and self._coloured else text
 
     def line(self, text: str = "") -> None:
-        self._stream.write(text + "\n")
+        """One line for people, whatever the text holds."""
+        self._stream.write(self._shown(text) + "\n")
+
+    def ask(self, question: str) -> None:
+        self._stream.write(f"{self._shown(question)} ")
+        self._stream.flush()
+
+    @staticmethod
+    def _shown(text: str) -> str:
+        plain, *coloured = text.split(_MARK)
+        parts = (part.partition("m") for part in coloured)
+        return printable(plain) + "".join(f"\x1b[{colour}m{printable(rest)}" for colour, _, rest in parts)
 
     def raw(self, body: bytes) -> None:
-        """Bytes as they came, with nothing added."""
+        """Bytes as they came, with nothing added; on a terminal, with nothing that steers it either."""
         self._stream.flush()
         buffer = getattr(self._stream, "buffer", None)
-        if buffer is None:
-            self._stream.write(body.decode("utf-8"))
+        if buffer is None or self._stream.isatty():
+            lines = escaped(body.decode("utf-8", "replace")).split("\n")
+            self._stream.write("\n".join(map(printable, lines)))
         else:
             buffer.write(body)
 
@@ -85,9 +121,12 @@ class Output:
     def json(self, value: Any) -> None:
         if isinstance(value, list) and value:
             # a document per line: readable, and the fast encoder has no indentation
-            self.line("[\n" + ",\n".join(json.dumps(item, ensure_ascii=False) for item in value) + "\n]")
+            self._stream.write("[\n" + ",\n".join(map(json_text, value)) + "\n]\n")
         else:
-            self.line(json.dumps(value, ensure_ascii=False, indent=2))
+            self._stream.write(json_text(value, indent=2) + "\n")
+
+    def json_line(self, value: Any) -> None:
+        self._stream.write(json_text(value) + "\n")
 
     def yaml(self, values: Iterable[Any]) -> None:
         from flux_resourceset.cli import documents
@@ -133,7 +172,8 @@ class Output:
     def table(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         if not rows:
             return
-        heads = [name.replace("_", " ").upper() for name in names]
+        heads = [printable(name.replace("_", " ").upper()) for name in names]
+        rows = [list(map(printable, row)) for row in rows]  # before they are measured
         widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
         self.line("   ".join(self.coloured(h.ljust(w), "bold") for h, w in zip(heads, widths, strict=True)).rstrip())
         for row in rows:

@@ -35,7 +35,10 @@ def _ended(session: Session, words: Sequence[str]) -> int:
     except Exception as exc:
         told = failure(exc)
         if told is None and session.values.flag("debug"):
-            raise
+            import traceback
+
+            for line in traceback.format_exc().splitlines():
+                session.say(line)
         return session.fail(told or failures.defect(exc))
 
 

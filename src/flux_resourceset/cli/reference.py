@@ -32,7 +32,9 @@ opens.
 
 Data goes to stdout, messages to stderr. On a terminal data is a table; elsewhere it is JSON, the API's bare array or document, so
 that `{PROGRAM} cluster list | jq .` works. `-o yaml` carries `kind`, so that `apply -f -` takes it back. `-o name` prints
-`kind/id`. `--dry-run` prints what would change, and changes nothing.
+`kind/id`. `--dry-run` prints what would change, and changes nothing. Whatever a server says, nothing in it steers the terminal:
+control characters, and those that turn the direction of text, are shown as escapes, such as `\\x1b`,
+in JSON and YAML by their own syntax.
 """
 
 

@@ -62,7 +62,7 @@ class Session:
             timeout=within or self._timeout(),
             deadline=within is not None,
             headers=self._reason(),
-            trace=self.say if self.values.flag("debug") else None,
+            trace=self._trace if self.values.flag("debug") else None,
             progress=output.Progress(sys.stderr) if sys.stderr.isatty() else None,
         )
 
@@ -146,8 +146,14 @@ class Session:
         return self.stdin.isatty() and sys.stderr.isatty()
 
     def say(self, text: str) -> None:
+        try:
+            self._errors.line(text)
+        except OSError:
+            pass  # nobody listens; what was done is done, and the exit code tells it
+
+    def _trace(self, text: str) -> None:
         for line in text.split("\n"):
-            _tell(output.printable(line))
+            self.say(line)
 
     def warn(self, text: str) -> None:
         self._mark("warning:", text)
@@ -158,7 +164,7 @@ class Session:
         return failures.USAGE if self.command.any_failure_is_usage else failure.code
 
     def _mark(self, word: str, line: str) -> None:
-        _tell(f"{self._errors.coloured(word, word)} {output.printable(line)}")
+        self.say(f"{self._errors.coloured(word, word)} {line}")
 
     def confirm(self, question: str) -> None:
         """Go on only if somebody agrees; without a terminal, only if that was said before."""
@@ -169,20 +175,12 @@ class Session:
             raise failures.usage(
                 f"{question} Say --yes to do it" + (", or --dry-run to see what it would do" if rehearsal else "")
             )
-        sys.stderr.write(f"{question} [y/N] ")
-        sys.stderr.flush()
+        self._errors.ask(f"{question} [y/N]")
         if self.stdin.readline().strip().lower() not in ("y", "yes"):
             raise failures.usage("nothing was changed, for it was not confirmed")
 
     def data(self, value: Any, *lines: str, name: str) -> None:
         self.output.value(value, lambda: lines, [name])
-
-
-def _tell(line: str) -> None:
-    try:
-        sys.stderr.write(line + "\n")
-    except OSError:
-        pass  # nobody listens; what was done is done, and the exit code tells it
 
 
 def failure(exc: Exception) -> failures.Failure | None:
@@ -195,6 +193,10 @@ def failure(exc: Exception) -> failures.Failure | None:
         return explained(exc)
     if isinstance(exc, client.Unreachable):
         return failures.Failure(failures.UNREACHABLE, str(exc))
+    if isinstance(exc, RecursionError):
+        return failures.usage("a file or an answer is nested too deeply to be read")
+    if isinstance(exc, UnicodeEncodeError):
+        return failures.Failure(failures.UNREACHABLE, "the server's answer holds half of a surrogate pair, which is no text")
     if isinstance(exc, OSError):  # a full disk under stdout, say
         return failures.Failure(failures.UNREACHABLE, exc.strerror or str(exc))
     return None

@@ -127,7 +127,7 @@ def update(session: Session) -> int:
             raise failures.usage(
                 f"--clear {name!r}: there is no such field; there are {', '.join(dict.fromkeys(known.values()))}"
             )
-        patch[known[name]] = None
+        patch[known[name]] = [] if kind.properties[known[name]].get("default") == [] else None  # no list is emptied by null
     if not patch:
         raise failures.usage("say what to change; the options are listed by --help")
     results = batches.submit(session, [{"op": "patch", "kind": kind.name, "id": id, "document": patch}])

@@ -109,12 +109,25 @@ class _OwnRoutes:
         self._ledger = ledger
         self._metrics = measures
         self._document = document
+        self._doubt = ""  # why it was not ready when it was last asked
 
     async def health(self, request: Request) -> Response:
         return messages.json_response({"status": "ok"}, headers={"X-Server-Version": __version__})
 
     async def ready(self, request: Request) -> Response:
-        self._ledger.refresh()
+        """Everybody may ask, so why it is not (which names files) is told to those with a token, and once to the log."""
+        try:
+            self._ledger.refresh()
+        except errors.Unavailable as exc:
+            if exc.detail != self._doubt:
+                log.warning("not ready: %s", exc.detail)
+            self._doubt = exc.detail
+            if "token" in request.scope["state"]:
+                raise
+            raise errors.Unavailable("not ready; the log of the server says why, and so does this path with a token") from exc
+        if self._doubt:
+            log.info("ready again")
+        self._doubt = ""
         return messages.json_response({"status": "ok"})
 
     async def openapi(self, request: Request) -> Response:
@@ -195,12 +208,15 @@ class Gate:
     def _admitted(self, scope: Scope, request: Request) -> tuple[str, ASGIApp]:
         """The route for a request, once its token has shown that it may ask."""
         self._tokens.reload()
+        authorization = [value.encode("latin-1") for value in request.headers.getlist("authorization")]
+        try:
+            token = scope["state"]["token"] = auth.authenticate(self._tokens, authorization)
+        except errors.Unauthorized:
+            if scope["path"] not in self._public:
+                raise
         if scope["path"] not in self._public:
-            authorization = [value.encode("latin-1") for value in request.headers.getlist("authorization")]
-            token = auth.authenticate(self._tokens, authorization)
             rehearsal = scope["path"] == "/batch" and scope["query_string"] == b"dry_run=true"
             auth.authorize(token, scope["method"], self._writable, rehearsal)
-            scope["state"]["token"] = token
         for route in self._table:
             match, child = route.matches(scope)
             if match is Match.FULL and not scope["path"].endswith("\n"):  # which the $ of a pattern lets pass

@@ -1,0 +1,158 @@
+"""Connections that are not just polls: uvicorn's protocol with bounds on heads and on patience."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from flux_resourceset import errors
+from flux_resourceset.http import problems
+from flux_resourceset.http.unread import Unread
+
+IDLE_SECONDS = 5.0  # Flux leaves its connections idle for 90 s and never uses them again
+MAX_HEAD_BYTES = 64 * 1024  # of a request line and headers, from whomever: they are kept until they are complete
+PATIENCE_SECONDS = 30.0  # for the rest of a head, and for each next piece of a body
+# For an answer to begin, once a client has ended its side: it may be listening, or gone for good, which looks the same,
+# and long work is not to be done for nobody.
+HALF_CLOSED_SECONDS = 3.0
+
+
+class OrdinaryProtocol(HttpToolsProtocol):
+    """uvicorn's protocol with bounds on heads and on patience; what it refuses before any route sees it is a problem too."""
+
+    _waiting = 0  # bytes of a head that is not complete
+    _patience: asyncio.TimerHandle | None = None  # runs while a request is not complete
+    _running: RequestResponseCycle | None = None  # the oldest request; uvicorn remembers the newest of a pipeline only
+    _complete = False  # the request whose head came last
+    _answered: asyncio.TimerHandle | None = None  # runs when that was answered before it was complete
+    _listening: asyncio.TimerHandle | None = None  # runs once the client has ended its side
+
+    def __init__(self, unread: Unread, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._unread = unread
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        self._unread.connections.add(transport)
+        super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._waiting += len(data)
+        if self._patience is None:
+            self._be_patient()
+        super().data_received(data)
+        if self._waiting > 2 * MAX_HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response("")  # no end in sight
+
+    def on_message_begin(self) -> None:
+        self._be_patient()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > MAX_HEAD_BYTES:
+            raise ValueError("the head is too large")  # which the parser makes a refusal
+        self._complete = False
+        super().on_headers_complete()
+        self._waiting = 0
+
+    def on_body(self, body: bytes) -> None:
+        self._waiting = 0
+        self._be_patient()
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._waiting = 0
+        self._complete = True
+        self._be_done()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        # Refused by its head, as without a good token. Who reads before the end of sending must have the time to see it, and
+        # a reset would take the answer away; but a body that trickles on keeps nothing.
+        if self.cycle.response_complete and not self._complete:
+            self._answered = self.loop.call_later(IDLE_SECONDS, self.transport.close)
+        more = bool(self.pipeline)
+        super().on_response_complete()
+        if self._listening is not None:
+            if more:
+                self._keep_listening()
+            else:
+                self.transport.close()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._be_done()
+        if self._listening is not None:
+            self._listening.cancel()
+        self._unread.connections.discard(self.transport)
+        self.pipeline.clear()
+        super().connection_lost(exc)
+        if self._running is not None and not self._running.response_complete:  # uvicorn tells only the request that came last
+            self._running.disconnected = True
+            self._running.message_event.set()
+
+    # A client that has ended its side
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's closes always
+        """Whether the connection stays: whoever has said everything may still listen, so whole requests are answered first."""
+        if self.pipeline and self.pipeline[0][0].more_body:
+            self.pipeline.popleft()  # the newest was cut off
+        if self._running is None or self._running.response_complete or self._running.more_body:
+            return False
+        self._stop_waiting()
+        self._keep_listening()
+        return True
+
+    def _keep_listening(self) -> None:
+        if self._listening is not None:
+            self._listening.cancel()
+        self._listening = self.loop.call_later(HALF_CLOSED_SECONDS, self._stop_listening)
+
+    def _stop_listening(self) -> None:
+        if self._running is not None and self._running.response_started:
+            self._keep_listening()
+        else:
+            self.transport.close()
+
+    # A client that is wrong, or slow
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(
+            errors.BadRequest(f"this is not a well-formed HTTP/1.1 request with a head of at most {MAX_HEAD_BYTES} bytes")
+        )
+
+    def _be_patient(self) -> None:
+        self._stop_waiting()
+        self._patience = self.loop.call_later(PATIENCE_SECONDS, self._lose_patience)
+
+    def _stop_waiting(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _be_done(self) -> None:
+        self._stop_waiting()
+        if self._answered is not None:
+            self._answered.cancel()
+            self._answered = None
+
+    def _lose_patience(self) -> None:
+        if self.flow.read_paused:  # it is we who are slow
+            self._be_patient()
+        elif self.cycle is not None and self.cycle.response_started:
+            self.transport.close()
+        else:
+            self._refuse(errors.RequestTimeout(f"the rest of the request did not come within {PATIENCE_SECONDS:g} seconds"))
+
+    def _refuse(self, refusal: errors.Refusal) -> None:
+        response = problems.response(refusal, uuid.uuid4().hex)
+        headers = [*self.server_state.default_headers, *response.raw_headers, (b"connection", b"close")]
+        lines = b"".join(b"%b: %b\r\n" % header for header in headers)
+        status = STATUS_LINE[refusal.status]
+        self.transport.write(b"%b%b\r\n%b" % (status, lines, bytes(response.body)))
+        self.transport.close()

@@ -1,0 +1,49 @@
+"""A server that is not ready tells strangers no more than that."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import live
+from api.fleets import SEED, assert_problem
+
+STRANGERS = (None, "Bearer wrong", "Basic !!!", "nonsense", f"Bearer {live.READ}x")
+
+
+def not_ready(server: live.Server) -> list[str]:
+    """What the log has about it."""
+    lines = map(json.loads, server.log.read_text().splitlines())
+    return [line["message"] for line in lines if line["message"].startswith("not ready")]
+
+
+def test_only_a_token_shows_where_the_database_was(tmp_path: Path) -> None:
+    with live.serving(tmp_path, SEED_FILE=str(SEED)) as server, server.client(None) as stranger:
+        database = tmp_path / "fleet.db"
+        os.rename(database, tmp_path / "away")
+        for value in STRANGERS:
+            headers = {"Authorization": value} if value else {}
+            problem = assert_problem(stranger.get("/ready", headers=headers), 503, "unavailable")
+            assert "log of the server" in problem["detail"]
+            for method in ("GET", "HEAD", "POST", "OPTIONS"):
+                for path in ("/health", "/ready", "/ready?x=1", "/openapi.yaml"):
+                    answer = stranger.request(method, path, headers=headers)
+                    assert answer.status_code != 401
+                    assert "fleet.db" not in answer.text + str(answer.headers)
+        (told,) = not_ready(server)
+        assert str(database) in told
+        for token in (live.READ, live.WRITE):
+            answer = stranger.get("/ready", headers={"Authorization": f"Bearer {token}"})
+            assert str(database) in assert_problem(answer, 503, "unavailable")["detail"]
+        os.rename(tmp_path / "away", database)
+        assert stranger.get("/ready").status_code == 200
+        os.rename(database, tmp_path / "away")
+        assert stranger.get("/ready").status_code == 503
+        assert len(not_ready(server)) == 2
+
+
+def test_a_reader_without_a_database_names_no_file_either(tmp_path: Path) -> None:
+    with live.serving(tmp_path, "/health", API_MODE="read-only") as server, server.client(None) as stranger:
+        assert "fleet.db" not in assert_problem(stranger.get("/ready"), 503, "unavailable")["detail"]
+        assert "fleet.db" in not_ready(server)[0]
