@@ -339,9 +339,31 @@ def test_resourcesets_take_their_inputs_from_their_own_provider_once_it_has_some
     for view in VIEWS:
         spec = one("cluster/views", "ResourceSet", view)["spec"]
         assert spec["inputsFrom"] == [{"kind": "ResourceSetInputProvider", "name": view}]
-        (dependency,) = spec["dependsOn"]
-        assert (dependency["kind"], dependency["name"], dependency["ready"]) == ("ResourceSetInputProvider", view, True)
-        assert dependency["readyExpr"] == 'has(status.lastExportedRevision) && status.lastExportedRevision != ""'
+        identity, provider = spec["dependsOn"]
+        assert (identity["kind"], identity["name"], identity["ready"]) == ("ConfigMap", "cluster-identity", True)
+        assert identity["readyExpr"] == 'data.CLUSTER_DNS == "${CLUSTER_DNS}"'
+        assert (provider["kind"], provider["name"], provider["ready"]) == ("ResourceSetInputProvider", view, True)
+        assert provider["readyExpr"].startswith('has(status.lastExportedRevision) && status.lastExportedRevision != "" && ')
+
+
+def test_the_demo_waits_for_the_identity_that_it_brings() -> None:
+    dns = f"{DEMO}.k8s.example.com"
+    identity = one("cluster/overlays/demo", "ConfigMap", "cluster-identity")
+    assert set(identity["data"]) == {"CLUSTER_NAME", "CLUSTER_DNS", "ENVIRONMENT", "INTERNAL_API_URL"}
+    assert (identity["data"]["CLUSTER_DNS"], identity["immutable"]) == (dns, True)
+    for view in VIEWS:
+        shared = one("cluster/views", "ResourceSet", view)["spec"]["dependsOn"]
+        assert one("cluster/overlays/demo", "ResourceSet", view)["spec"]["dependsOn"] == substituted(shared, {"CLUSTER_DNS": dns})
+
+
+def test_flux_substitutes_nothing_in_a_resourceset_but_the_name_of_the_cluster() -> None:
+    shared = [*(DEPLOY / "cluster/views").rglob("resourceset.yaml"), *(live.ROOT / "examples/kinds").glob("*.resourceset.yaml")]
+    assert len(shared) == 7
+    for path in shared:
+        text = path.read_text()
+        assert "$$" not in text, path
+        assert "${" not in text.replace("${CLUSTER_DNS}", ""), path
+        assert "${CLUSTER_DNS}" not in text.partition("resourcesTemplate")[2], path
 
 
 def test_no_cluster_and_no_environment_is_named_in_what_all_clusters_share() -> None:
