@@ -238,6 +238,9 @@ class Draft:
         """What is wrong with a document in view of the others."""
         if kind.name == CLUSTERS and not self.importing:
             yield from rules.unknown_references(self._view, id, document)
+            yield from rules.misnamed_patches(self._view, id, document)
+        if kind.patch_keys and not self.importing:
+            yield from rules.misnaming(self._view, kind, id, document)
         if kind.dependencies:
             yield from rules.broken_dependencies(self._view, kind, id, document)
 
