@@ -318,7 +318,10 @@ def test_every_view_has_its_provider_and_its_resourceset_and_can_be_applied_alon
 def test_providers_ask_the_api_of_their_identity_every_five_minutes() -> None:
     for view, found in providers("cluster/views"):
         assert found["apiVersion"] == "fluxcd.controlplane.io/v1"
-        assert found["metadata"]["annotations"] == {"fluxcd.controlplane.io/reconcileEvery": "5m"}
+        assert found["metadata"]["annotations"] == {
+            "fluxcd.controlplane.io/reconcileEvery": "5m",
+            "reconcile.fluxcd.io/requestedAt": "for ${CLUSTER_DNS}",
+        }
         assert found["spec"] == {
             "type": "ExternalService",
             "url": f"${{INTERNAL_API_URL}}/api/v2/flux/clusters/${{CLUSTER_DNS}}/{view}",
@@ -329,7 +332,10 @@ def test_providers_ask_the_api_of_their_identity_every_five_minutes() -> None:
 
 def test_the_demo_asks_within_the_cluster_every_thirty_seconds() -> None:
     for view, found in providers("cluster/overlays/demo"):
-        assert found["metadata"]["annotations"] == {"fluxcd.controlplane.io/reconcileEvery": "30s"}
+        assert found["metadata"]["annotations"] == {
+            "fluxcd.controlplane.io/reconcileEvery": "30s",
+            "reconcile.fluxcd.io/requestedAt": f"for {DEMO}.k8s.example.com",
+        }
         assert found["spec"]["insecure"] is True
         api = "http://flux-api-read.flux-system.svc.cluster.local:8080"
         assert found["spec"]["url"] == f"{api}/api/v2/flux/clusters/{DEMO}.k8s.example.com/{view}"

@@ -61,7 +61,10 @@ def test_a_provider_polls_its_view_of_this_cluster(view: str, found: Objects) ->
     assert provider["metadata"] == {
         "name": view,
         "namespace": "flux-system",
-        "annotations": {"fluxcd.controlplane.io/reconcileEvery": "5m"},
+        "annotations": {
+            "fluxcd.controlplane.io/reconcileEvery": "5m",
+            "reconcile.fluxcd.io/requestedAt": "for demo-cluster-01.k8s.example.com",
+        },
     }
     assert provider["spec"] == {
         "type": "ExternalService",

@@ -143,9 +143,10 @@ def _provider(view: str, own: _Values) -> render.Manifest:
     (manifest,) = _objects(text)
     metadata, spec = manifest["metadata"], manifest["spec"]
     metadata["name"] = view
+    metadata["annotations"] = {name: _filled(value, own.dns) for name, value in metadata["annotations"].items()}
     metadata["annotations"][RECONCILE_EVERY] = own.interval
     url = spec["url"].removesuffix(f"/{pattern}") + f"/{view}"
-    spec["url"] = url.replace("${INTERNAL_API_URL}", own.url).replace("${CLUSTER_DNS}", own.dns)
+    spec["url"] = _filled(url.replace("${INTERNAL_API_URL}", own.url), own.dns)
     if own.url.startswith("http://"):
         spec["insecure"] = True
     if own.secret is not None:
