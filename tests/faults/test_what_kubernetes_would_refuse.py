@@ -98,7 +98,7 @@ def test_a_patch_key_ends_where_the_target_path_of_a_release_does(length: int, s
 LIMIT = 255 * 1024  # of the 256 KiB that Kubernetes takes; the rest is for what the template and Flux add
 
 
-def annotations(size: int, filler: str = "x") -> dict[str, str]:
+def sized(size: int, filler: str = "x") -> dict[str, str]:
     """Two annotations with that many bytes of names and values in all."""
     rest = size - len("a") - len("b") - 100
     count, odd = divmod(rest, len(filler.encode()))
@@ -107,8 +107,8 @@ def annotations(size: int, filler: str = "x") -> dict[str, str]:
 
 @pytest.mark.parametrize("filler", ["x", "ü", "世"])
 def test_annotations_are_counted_in_bytes_as_kubernetes_does(filler: str, api: httpx.Client) -> None:
-    assert api.post("/namespaces", json=namespace(fresh("n"), annotations=annotations(LIMIT, filler))).status_code == 201
-    message = violations(api.post("/namespaces", json=namespace(fresh("n"), annotations=annotations(LIMIT + 1, filler))))
+    assert api.post("/namespaces", json=namespace(fresh("n"), annotations=sized(LIMIT, filler))).status_code == 201
+    message = violations(api.post("/namespaces", json=namespace(fresh("n"), annotations=sized(LIMIT + 1, filler))))
     assert "261121 bytes" in message["/annotations"]
     assert "261120" in message["/annotations"]
 
