@@ -170,7 +170,7 @@ data:
 IN_QUOTES = "'${code}'"
 AS_TEXT = """'${quote:="}${code}${quote:="}'"""
 AS_LINES = "|\n    code: ${code}\n    again: ${code}"
-WITHIN = "'number ${code}'"
+WITHIN = "'v${code}'"
 
 LOOKS_TYPED = ["007", "true", "null", "1.10", "1e3", "0x1F", "yes", "2026-01-01", "~", "", 3, 0.5, False]
 
@@ -205,7 +205,7 @@ def test_quotes_around_a_variable_do_not_keep_a_value_text(value: object, home: 
     [
         ("as-text", AS_TEXT, "{}"),
         ("as-lines", AS_LINES, "code: {0}\nagain: {0}\n"),
-        ("within", WITHIN, "number {}"),
+        ("within", WITHIN, "v{}"),
     ],
 )
 def test_a_value_is_text_where_the_manifest_makes_it_text(name: str, text: str, expected: str, home: Home, kube: Kube) -> None:
