@@ -104,6 +104,7 @@ _HINTS = {
     "overrides": ("Reference fields that beat the definition's field of the same name, unless null.", "none"),
     "nest": ("Fields of the answer that are gathered under a name.", "none"),
     "patches": ("Whether `cluster.patches[id]` goes into the answer as `patches`.", "`false`"),
+    "patch_keys": ("The format that keys of patches must have, where what is patched is as in `where`.", "`helm-path`"),
     "dependencies": (
         "A field that names documents of its kind; they must exist, agree in `same`, and make no cycle.",
         "none",

@@ -229,6 +229,8 @@ def _message(name: str, kind: Any, error: jsonschema_rs.ValidationError) -> str:
             return f"must be at most {_shown(kind.limit)}"
         case "uniqueItems":
             return "must not hold the same value twice"
+        case "x-max-bytes":
+            return error.message
         case "not" if isinstance(kind.schema, Mapping) and "description" in kind.schema:
             return str(kind.schema["description"])
     return "breaks its schema: " + error.message

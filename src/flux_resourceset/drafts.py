@@ -47,6 +47,7 @@ class Draft:
         self._warnings: list[str] = []
         # what an import may do beyond a write; `imports` says when, and warns of it
         self.may_rename = False
+        self.may_misname = False  # patch keys
         self.decommissions = True  # whether the name of a cluster that goes answers with an empty list from then on
         self._lost: frozenset[Key] = frozenset()  # definitions that references may lack
         self._retired: dict[str, str] = {}
@@ -277,6 +278,10 @@ class Draft:
         """What is wrong with a document in view of the others."""
         if kind.name == CLUSTERS:
             yield from rules.unknown_references(self._view, id, document, self._lost)
+        if kind.name == CLUSTERS and not self.may_misname:
+            yield from rules.misnamed_patches(self._view, id, document)
+        if kind.patch_keys and not self.may_misname:
+            yield from rules.misnaming(self._view, kind, id, document)
         if kind.dependencies:
             yield from rules.broken_dependencies(self._view, kind, id, document)
 

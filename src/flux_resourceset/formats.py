@@ -9,6 +9,7 @@ from typing import NamedTuple
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _HELM_PATH = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SOURCE_URL = re.compile(r"(oci|https?)://[^\s/]\S*")
 
 # Flux Operator and Flux act on their own keys; a user's value under them could switch off or delete what is applied.
@@ -40,7 +41,11 @@ def is_label_value(text: str) -> bool:
 
 
 def is_helm_path(text: str) -> bool:
-    return len(text) <= 253 and _HELM_PATH.fullmatch(text) is not None  # 253: a ConfigMap key ends there
+    return len(text) <= 250 and _HELM_PATH.fullmatch(text) is not None  # 250: the targetPath of a HelmRelease ends there
+
+
+def is_variable(text: str) -> bool:
+    return len(text) <= 250 and _VARIABLE.fullmatch(text) is not None
 
 
 def is_path_segment(text: str) -> bool:
@@ -84,7 +89,11 @@ FORMATS: dict[str, Format] = {
     ),
     "helm-path": Format(
         is_helm_path,
-        "must be a dotted Helm value path of [A-Za-z0-9_-] segments, at most 253 characters; lists and escapes cannot be set",
+        "must be a dotted Helm value path of [A-Za-z0-9_-] segments, at most 250 characters; lists and escapes cannot be set",
+    ),
+    "variable": Format(
+        is_variable,
+        "must be the name of a variable for Flux to substitute: letters, digits and '_', no digit first, at most 250 characters",
     ),
     "path-segment": Format(is_path_segment, "must be an object name of RBAC: not empty, without '/' and '%'"),
     "source-url": Format(is_source_url, "must be a URL that starts with oci://, https:// or http://"),

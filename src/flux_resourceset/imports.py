@@ -4,6 +4,7 @@
   must say so, or come from the first release, which could not.
 - A tombstone: the cluster was decommissioned there. It counts for nothing if a cluster has the name here.
 - A document of a kind that the API lets nobody create: it came with a seed, and must be able to move. Not by a merge.
+- Patch keys that Flux does not take for what they patch: they were allowed once, and must be able to move. Not by a merge.
 - Another `cluster_dns` for a cluster, or no cluster any more: only in the place of everything, and after a question.
 """
 
@@ -97,6 +98,7 @@ def importing(
         if not (replace or merge or is_empty(draft.base)):
             raise not_empty(remedy)
         draft.may_rename = replace
+        draft.may_misname = not merge
         draft.decommissions = decommission_absent or not replace
         lost = _lost(export, draft, merge)
         draft.forgo(lost)

@@ -14,7 +14,18 @@ import jsonschema_rs
 import yaml
 
 from flux_resourceset import errors, formats, kinds
-from flux_resourceset.kinds import CLUSTERS, RESERVED_FIELDS, RESERVED_KINDS, Dependencies, Filter, Kind, Kinds, Schema, Versions
+from flux_resourceset.kinds import (
+    CLUSTERS,
+    RESERVED_FIELDS,
+    RESERVED_KINDS,
+    Dependencies,
+    Filter,
+    Kind,
+    Kinds,
+    PatchKeys,
+    Schema,
+    Versions,
+)
 from flux_resourceset.lined_files import LinedFile
 
 _METHODS = {"resource": ("get", "post"), "instance": ("get", "put", "patch", "delete")}
@@ -115,6 +126,7 @@ def _kind(source: str, text: str, others: Mapping[str, Kind]) -> Kind:
         overrides=tuple(hints.get("overrides", ())),
         nest={key: tuple(names) for key, names in hints.get("nest", {}).items()},
         patches=hints.get("patches", False),
+        patch_keys=_patch_keys(hints.get("patch_keys")),
         dependencies=_dependencies(hints.get("dependencies")),
         versions=_versions(hints.get("versions")),
         schema=strict(data["schema"]["items"]),
@@ -132,6 +144,10 @@ def _kind(source: str, text: str, others: Mapping[str, Kind]) -> Kind:
     # every id ends up in names of Kubernetes objects
     kind.properties["id"].setdefault("format", "dns-label")
     return kind
+
+
+def _patch_keys(hint: Any) -> PatchKeys | None:
+    return PatchKeys(hint["format"], hint.get("where", {})) if hint else None
 
 
 def _dependencies(hint: Any) -> Dependencies | None:
@@ -187,6 +203,7 @@ def _check(kind: Kind, file: LinedFile) -> None:
         items = properties[kind.dependencies.field].get("items", {})
         if not isinstance(items, dict) or items.get("type") != "string":
             raise file.wrong([*_HINTS, "dependencies", "field"], "must be an array of strings, which are ids")
+    _check_patch_keys(kind, file)
     for name in (*kind.versions.fields, *kind.versions.where) if kind.versions else ():
         if name not in properties:
             raise file.wrong([*_HINTS, "versions"], f"{name!r} is not among the properties")
@@ -206,6 +223,18 @@ def _check_nest(kind: Kind, file: LinedFile) -> None:
             if name == "id" or name in seen or (name not in kind.properties and name not in kind.reference):
                 raise file.wrong([*_HINTS, "nest", group], f"{name!r} must be a field, not id, and nested once")
             seen.add(name)
+
+
+def _check_patch_keys(kind: Kind, file: LinedFile) -> None:
+    if kind.patch_keys is None:
+        return
+    if not kind.patches:
+        raise file.wrong([*_HINTS, "patch_keys"], "needs patches: true")
+    if kind.patch_keys.format not in formats.FORMATS:
+        raise file.wrong([*_HINTS, "patch_keys", "format"], f"unknown format {kind.patch_keys.format!r}")
+    for name in kind.patch_keys.where:
+        if name not in kind.properties:
+            raise file.wrong([*_HINTS, "patch_keys", "where"], f"{name!r} is not among the properties")
 
 
 def _check_schema(schema: Schema, path: list[str | int], file: LinedFile) -> None:

@@ -40,6 +40,14 @@ class Versions:
 
 
 @dataclass(frozen=True)
+class PatchKeys:
+    """The format that keys of patches must have where what is patched is as in `where`."""
+
+    format: str
+    where: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class Filter:
     name: str
     description: str
@@ -58,6 +66,7 @@ class Kind:
     overrides: tuple[str, ...]
     nest: Mapping[str, tuple[str, ...]]
     patches: bool
+    patch_keys: PatchKeys | None
     dependencies: Dependencies | None
     versions: Versions | None
     schema: Schema
@@ -146,4 +155,19 @@ class Kinds:
 
 def validator_of(schema: Schema) -> jsonschema_rs.Draft202012Validator:
     checks = {name: item.check for name, item in formats.FORMATS.items()}
-    return jsonschema_rs.Draft202012Validator(schema, formats=checks, validate_formats=True)
+    return jsonschema_rs.Draft202012Validator(schema, formats=checks, validate_formats=True, keywords={"x-max-bytes": _MaxBytes})
+
+
+class _MaxBytes:
+    """Our own keyword: the most that names and values of a map of strings may have together, counted as Kubernetes counts."""
+
+    def __init__(self, _schema: Schema, limit: Any, _path: list[str | int]) -> None:
+        if type(limit) is not int or limit < 0:
+            raise ValueError("x-max-bytes must be a number of bytes")
+        self._limit = limit
+
+    def validate(self, value: Any) -> None:
+        texts = [text for pair in value.items() for text in pair] if isinstance(value, dict) else []
+        size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts if isinstance(text, str))
+        if size > self._limit:
+            raise ValueError(f"has {size} bytes of names and values, and may have {self._limit}; shorten or remove some")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
 
-from flux_resourceset import errors, fleet, merge
+from flux_resourceset import errors, fleet, formats, merge
 from flux_resourceset.changes import Change, Document
 from flux_resourceset.documents import pointer
 from flux_resourceset.errors import Violation
@@ -53,6 +53,56 @@ def unknown_references(view: Overlay, id: str, cluster: Document, lost: Containe
                 continue
             if view.get(kind.name, wanted) is None:
                 yield Violation(pointer([field, position, "id"]), f'{kind.singular} "{wanted}" does not exist; create it first')
+
+
+def misnamed_patches(view: Overlay, id: str, cluster: Document) -> Iterator[Violation]:
+    """Patch keys that a write makes wrong for what they patch; those that were wrong before wait for their own mending."""
+    found = list(_misnamed(view.kinds.patched, view.get, cluster))
+    stored = view.base.get(CLUSTERS, id) if found else None
+    known = set(_misnamed(view.kinds.patched, Overlay(view.base, view.budget).get, stored.body)) if stored else set()
+    return (violation for violation in found if violation not in known)
+
+
+def misnaming(view: Overlay, kind: Kind, id: str, definition: Document) -> Iterator[Violation]:
+    """A definition that becomes what the patches of its clusters do not fit; the first tells what is meant."""
+    where = kind.patch_keys.where if kind.patch_keys else {}
+    stored = view.base.get(kind.name, id)
+    if stored and all(stored.body.get(name) == definition.get(name) for name in where):
+        return
+    for user in sorted(view.users(kind, id)):
+        cluster = view.get(CLUSTERS, user)
+        if cluster is None or (CLUSTERS, user) in view.after:
+            continue  # it is looked at itself
+        wrong = next((wrong for wrong in _misnamed([kind], view.get, cluster) if wrong.pointer.split("/")[2] == id), None)
+        if wrong:
+            place = pointer([next(iter(where), "id")])
+            yield Violation(
+                place, f'does not fit cluster "{user}", where {wrong.pointer} {wrong.message}; take the patch back first'
+            )
+            return
+
+
+def _misnamed(kinds: Iterable[Kind], get: Callable[[str, str], Document | None], cluster: Document) -> Iterator[Violation]:
+    for kind in kinds:
+        hint = kind.patch_keys
+        for reference, values in _patched(kind, cluster) if hint else ():
+            id = reference["id"]
+            merged = {**(get(kind.name, id) or {}), **{name: value for name, value in reference.items() if value is not None}}
+            if hint and all(merged.get(name) == value for name, value in hint.where.items()):
+                syntax = formats.FORMATS[hint.format]
+                said = "".join(f", as {name} of the {kind.singular} is {value}" for name, value in hint.where.items())
+                wrong = (key for key in values if not syntax.check(key))
+                yield from (Violation(pointer(["patches", id, key]), syntax.message + said) for key in wrong)
+
+
+def _patched(kind: Kind, cluster: Document) -> Iterator[tuple[Document, Document]]:
+    """References to a kind with the patches of each, in a document that may not have been checked yet."""
+    references, patches = cluster.get(kind.cluster_field or ""), cluster.get("patches")
+    for reference in references if patches and isinstance(references, list) else ():
+        id = reference.get("id") if isinstance(reference, dict) else None
+        values = patches.get(id) if isinstance(patches, dict) and isinstance(id, str) else None
+        if isinstance(values, dict):
+            yield reference, values
 
 
 def broken_dependencies(view: Overlay, kind: Kind, id: str, document: Document) -> Iterator[Violation]:
@@ -236,6 +286,8 @@ def _doubts(view: Overlay, change: Change, document: Document | None) -> Iterato
                 continue
             definition = view.get(kind.name, reference["id"]) or {}
             yield from _loose_versions(kind, f'{about}: "{reference["id"]}"', {**definition, **reference}, reference)
+    for wrong in _misnamed(view.kinds.patched, view.get, document):  # what is imported may hold them
+        yield Warned(f"{about}: {wrong.pointer} {wrong.message}")
     for id, values in document["patches"].items():
         yield from _hidden_patches(f'{about}: patches of "{id}"', values)
 

@@ -171,8 +171,8 @@ def test_a_wrong_cluster_is_refused_where_it_is_wrong(api: httpx.Client, fields:
     [
         ("ui.color", "#fff", True),
         ("a-b_c.D9", 1, True),
-        ("a" * 253, "x", True),
-        ("a" * 254, "x", False),
+        ("a" * 250, "x", True),
+        ("a" * 251, "x", False),
         ("a..b", "x", False),
         (".a", "x", False),
         ("a[0]", "x", False),

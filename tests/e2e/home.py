@@ -97,15 +97,19 @@ class Home:
 
     # The cluster
 
-    def join(self, cluster: str, *options: str) -> None:
-        """Make the control plane that cluster: apply what bootstrap prints for it."""
+    def bundle(self, cluster: str, *options: str) -> str:
+        """What bootstrap prints for a cluster."""
         token = self.directory / "token"
         token.write_text(live.READ)
         token.chmod(0o600)
-        bundle = cli(
+        return cli(
             "bootstrap", cluster, "--api-url", self.proxy.url, "--interval", INTERVAL, "--token-file", str(token), *options,
             url=self.server.url,
         )  # fmt: skip
+
+    def join(self, cluster: str, *options: str) -> None:
+        """Make the control plane that cluster: apply what bootstrap prints for it."""
+        bundle = self.bundle(cluster, *options)
         # the identity is immutable, and this test cluster is many clusters in its life
         self.kube.delete("configmap", "cluster-identity", NAMESPACE)
         self.kube.apply(bundle)

@@ -60,6 +60,9 @@ helm_paths: Texts = st.lists(
     st.sampled_from([*WORDS, "-", "--", "_", "a_b", "UI"]) | st.from_regex(re.compile(r"[A-Za-z0-9_-]{1,8}"), fullmatch=True),
     min_size=1, max_size=3,
 ).map(".".join).filter(lambda key: not documents.looks_secret(key))  # fmt: skip
+variables: Texts = st.sampled_from([word for word in WORDS if formats.is_variable(word)] + ["_", "__", "UI"]).filter(
+    lambda key: not documents.looks_secret(key)
+)
 numbers = st.integers(-documents.MAX_INTEGER, documents.MAX_INTEGER) | st.floats(-1e15, 1e15, allow_nan=False)
 quantities: Texts = st.from_regex(re.compile(r"[0-9]{1,3}(\.[0-9]{1,2})?(m|k|M|Gi|Ti|E)?"), fullmatch=True)
 counts: Texts = st.from_regex(re.compile(r"[0-9]{1,3}(k|M|Gi|Ti|E)?"), fullmatch=True)
@@ -188,8 +191,9 @@ def fleets(draw: st.DrawFn, kind: str) -> tuple[Document, list[Document]]:
     }
     if kind == "platform_components":
         _connect(draw, definitions)
-        patched = draw(st.sets(st.sampled_from([each["id"] for each in definitions])))
-        cluster["patches"] = {id: draw(st.dictionaries(helm_paths, _patch_values, max_size=4)) for id in sorted(patched)}
+        keys = {each["id"]: helm_paths if each["type"] == "helm" else variables for each in definitions}
+        patched = draw(st.sets(st.sampled_from(sorted(keys))))
+        cluster["patches"] = {id: draw(st.dictionaries(keys[id], _patch_values, max_size=4)) for id in sorted(patched)}
     return cluster, definitions
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from .charts import Charts, shown_values
 from .home import DEMO, Home
-from .kube import NAMESPACE, Kube, Object, ready
+from .kube import NAMESPACE, Kube, Object, condition, ready
 
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: podinfo}}\ndata: {{text: {text}}}\n"
 
@@ -153,3 +157,68 @@ def test_patch_values_keep_their_meaning_in_a_release(home: Home) -> None:
     home.patch("typed", {**typed, **STRINGS})
     expected = {"number": 3, "count": 4, "flag": True, "off": False, "nested": {"deep": {"key": "v"}}, "ratio": 0.5}
     home.released("typed", version="1.0.0", values={**expected, **STRINGS})
+
+
+# Flux reads a manifest, writes it anew and substitutes then: quotes around a variable are gone before the value is there.
+SUBSTITUTED = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: {name}, namespace: podinfo}}
+data:
+  text: {text}
+"""
+IN_QUOTES = "'${code}'"
+AS_TEXT = """'${quote:="}${code}${quote:="}'"""
+AS_LINES = "|\n    code: ${code}\n    again: ${code}"
+WITHIN = "'v${code}'"
+
+LOOKS_TYPED = ["007", "true", "null", "1.10", "1e3", "0x1F", "yes", "2026-01-01", "~", "", 3, 0.5, False]
+
+
+def kustomized(home: Home, name: str, text: str) -> None:
+    manifest = SUBSTITUTED.format(name=name, text=text)
+    url = home.charts.push_kustomization(f"platform/{name}", "v1", {"at": {"cm.yaml": manifest}})
+    home.component(name, type="kustomize", component_path="at", oci_url=url, oci_tag="v1")
+
+
+def shown(value: object) -> str:
+    """A patch value as it stands in the ConfigMap of the patches."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+@pytest.mark.parametrize("value", ["007", "true", 3])
+def test_quotes_around_a_variable_do_not_keep_a_value_text(value: object, home: Home, kube: Kube) -> None:
+    name = f"quoted-{shown(value)}"
+    kustomized(home, name, IN_QUOTES)
+    home.patch(name, {"code": value})
+
+    def refused(found: Object) -> bool:
+        said = condition(found, "Ready")
+        return said.get("status") == "False" and "data.text" in said.get("message", "")
+
+    kube.wait_for_object("kustomization", f"platform-{name}", NAMESPACE, where=refused, timeout=60)
+    home.call("DELETE", f"/clusters/{DEMO}/platform_components/{name}")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("as-text", AS_TEXT, "{}"),
+        ("as-lines", AS_LINES, "code: {0}\nagain: {0}\n"),
+        ("within", WITHIN, "v{}"),
+    ],
+)
+def test_a_value_is_text_where_the_manifest_makes_it_text(name: str, text: str, expected: str, home: Home, kube: Kube) -> None:
+    kustomized(home, name, text)
+    for value in LOOKS_TYPED:
+        home.patch(name, {"code": value})
+        wanted = expected.format(shown(value))
+        kube.wait_for_object("configmap", name, "podinfo", where=lambda f, w=wanted: f["data"]["text"] == w, timeout=60)  # type: ignore[misc]  # mypy cannot type a default of a lambda
+
+
+def test_lines_take_any_text(home: Home, kube: Kube) -> None:
+    kustomized(home, "any-text", AS_LINES)
+    for value in ('it\'s #1: "ü" {x}', "C:\\temp", "${HOME} $x", "- a", "a: b"):
+        home.patch("any-text", {"code": value})
+        wanted = f"code: {value}\nagain: {value}\n"
+        kube.wait_for_object("configmap", "any-text", "podinfo", where=lambda f, w=wanted: f["data"]["text"] == w, timeout=60)  # type: ignore[misc]  # mypy cannot type a default of a lambda

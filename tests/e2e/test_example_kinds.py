@@ -20,6 +20,8 @@ from .kube import NAMESPACE, Kube, Object
 EXAMPLES = live.ROOT / "examples" / "kinds"
 KINDS = ("network_policies", "resource_quotas", "external_secrets", "ingress_routes")
 CLUSTER, DNS = "extended", "extended.example.com"
+IDENTITY = "cluster-identity"
+METADATA = {"metadata": {"name": IDENTITY, "namespace": NAMESPACE}}
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +36,16 @@ def extended(kube: Kube, charts: Charts, tmp_path_factory: pytest.TempPathFactor
         with faults.proxying(server.address) as proxy:
             home = Home(server, proxy, kube, charts, directory, environment)
             home.call("POST", "/clusters", {"id": CLUSTER, "cluster_name": CLUSTER, "cluster_dns": DNS, "environment": "prod"})
+            before = kube.get("configmap", IDENTITY, NAMESPACE)
+            kube.delete("configmap", IDENTITY, NAMESPACE)
             kube.apply(bundle(home))
             yield home
             for kind in KINDS:
                 kube.delete("resourceset", view(kind), NAMESPACE)
                 kube.delete("resourcesetinputprovider", view(kind), NAMESPACE)
+            kube.delete("configmap", IDENTITY, NAMESPACE)
+            if before:
+                kube.apply([{name: before[name] for name in ("apiVersion", "kind", "immutable", "data")} | METADATA])
     finally:
         server.stop()
 
@@ -48,14 +55,14 @@ def view(kind: str) -> str:
 
 
 def bundle(home: Home) -> list[Object]:
-    """Of what bootstrap prints, the token and the further kinds: other tests have the control plane be another cluster too."""
+    """Of what bootstrap prints, what only this cluster has and the further kinds: for other tests it is another cluster."""
     token = home.directory / "token"
     token.write_text(live.READ)
     arguments = ("--api-url", home.proxy.url, "--interval", INTERVAL, "--token-file", str(token))
     printed = list(yaml.safe_load_all(cli("bootstrap", CLUSTER, *arguments, url=home.server.url)))
     views = {view(kind) for kind in KINDS}
-    chosen = [each for each in printed if each["metadata"]["name"] in views or each["kind"] == "Secret"]
-    assert len(chosen) == 1 + 2 * len(KINDS)
+    chosen = [each for each in printed if each["metadata"]["name"] in views or each["kind"] in ("Secret", "ConfigMap")]
+    assert len(chosen) == 2 + 2 * len(KINDS)
     return chosen
 
 

@@ -318,7 +318,10 @@ def test_every_view_has_its_provider_and_its_resourceset_and_can_be_applied_alon
 def test_providers_ask_the_api_of_their_identity_every_five_minutes() -> None:
     for view, found in providers("cluster/views"):
         assert found["apiVersion"] == "fluxcd.controlplane.io/v1"
-        assert found["metadata"]["annotations"] == {"fluxcd.controlplane.io/reconcileEvery": "5m"}
+        assert found["metadata"]["annotations"] == {
+            "fluxcd.controlplane.io/reconcileEvery": "5m",
+            "reconcile.fluxcd.io/requestedAt": "for ${CLUSTER_DNS}",
+        }
         assert found["spec"] == {
             "type": "ExternalService",
             "url": f"${{INTERNAL_API_URL}}/api/v2/flux/clusters/${{CLUSTER_DNS}}/{view}",
@@ -329,7 +332,10 @@ def test_providers_ask_the_api_of_their_identity_every_five_minutes() -> None:
 
 def test_the_demo_asks_within_the_cluster_every_thirty_seconds() -> None:
     for view, found in providers("cluster/overlays/demo"):
-        assert found["metadata"]["annotations"] == {"fluxcd.controlplane.io/reconcileEvery": "30s"}
+        assert found["metadata"]["annotations"] == {
+            "fluxcd.controlplane.io/reconcileEvery": "30s",
+            "reconcile.fluxcd.io/requestedAt": f"for {DEMO}.k8s.example.com",
+        }
         assert found["spec"]["insecure"] is True
         api = "http://flux-api-read.flux-system.svc.cluster.local:8080"
         assert found["spec"]["url"] == f"{api}/api/v2/flux/clusters/{DEMO}.k8s.example.com/{view}"
@@ -339,9 +345,31 @@ def test_resourcesets_take_their_inputs_from_their_own_provider_once_it_has_some
     for view in VIEWS:
         spec = one("cluster/views", "ResourceSet", view)["spec"]
         assert spec["inputsFrom"] == [{"kind": "ResourceSetInputProvider", "name": view}]
-        (dependency,) = spec["dependsOn"]
-        assert (dependency["kind"], dependency["name"], dependency["ready"]) == ("ResourceSetInputProvider", view, True)
-        assert dependency["readyExpr"] == 'has(status.lastExportedRevision) && status.lastExportedRevision != ""'
+        identity, provider = spec["dependsOn"]
+        assert (identity["kind"], identity["name"], identity["ready"]) == ("ConfigMap", "cluster-identity", True)
+        assert identity["readyExpr"] == 'data.CLUSTER_DNS == "${CLUSTER_DNS}"'
+        assert (provider["kind"], provider["name"], provider["ready"]) == ("ResourceSetInputProvider", view, True)
+        assert provider["readyExpr"].startswith('has(status.lastExportedRevision) && status.lastExportedRevision != "" && ')
+
+
+def test_the_demo_waits_for_the_identity_that_it_brings() -> None:
+    dns = f"{DEMO}.k8s.example.com"
+    identity = one("cluster/overlays/demo", "ConfigMap", "cluster-identity")
+    assert set(identity["data"]) == {"CLUSTER_NAME", "CLUSTER_DNS", "ENVIRONMENT", "INTERNAL_API_URL"}
+    assert (identity["data"]["CLUSTER_DNS"], identity["immutable"]) == (dns, True)
+    for view in VIEWS:
+        shared = one("cluster/views", "ResourceSet", view)["spec"]["dependsOn"]
+        assert one("cluster/overlays/demo", "ResourceSet", view)["spec"]["dependsOn"] == substituted(shared, {"CLUSTER_DNS": dns})
+
+
+def test_flux_substitutes_nothing_in_a_resourceset_but_the_name_of_the_cluster() -> None:
+    shared = [*(DEPLOY / "cluster/views").rglob("resourceset.yaml"), *(live.ROOT / "examples/kinds").glob("*.resourceset.yaml")]
+    assert len(shared) == 7
+    for path in shared:
+        text = path.read_text()
+        assert "$$" not in text, path
+        assert "${" not in text.replace("${CLUSTER_DNS}", ""), path
+        assert "${CLUSTER_DNS}" not in text.partition("resourcesTemplate")[2], path
 
 
 def test_no_cluster_and_no_environment_is_named_in_what_all_clusters_share() -> None:

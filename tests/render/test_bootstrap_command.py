@@ -61,7 +61,10 @@ def test_a_provider_polls_its_view_of_this_cluster(view: str, found: Objects) ->
     assert provider["metadata"] == {
         "name": view,
         "namespace": "flux-system",
-        "annotations": {"fluxcd.controlplane.io/reconcileEvery": "5m"},
+        "annotations": {
+            "fluxcd.controlplane.io/reconcileEvery": "5m",
+            "reconcile.fluxcd.io/requestedAt": "for demo-cluster-01.k8s.example.com",
+        },
     }
     assert provider["spec"] == {
         "type": "ExternalService",
@@ -78,19 +81,72 @@ def test_every_url_is_one_that_the_server_answers(cli: Cli, server: live.Server)
         assert [client.get(url).status_code for url in urls] == [200] * len(VIEWS)
 
 
-def test_a_resourceset_waits_for_its_provider(found: Objects) -> None:
+def test_a_resourceset_waits_for_its_own_cluster_and_for_inputs_of_it(found: Objects) -> None:
+    dns = "demo-cluster-01.k8s.example.com"
     for view in VIEWS:
         spec = found["ResourceSet", view]["spec"]
         assert spec["inputsFrom"] == [{"kind": "ResourceSetInputProvider", "name": view}]
-        assert spec["dependsOn"][0]["readyExpr"] == 'has(status.lastExportedRevision) && status.lastExportedRevision != ""'
+        identity, provider = spec["dependsOn"]
+        assert (identity["kind"], identity["name"], identity["ready"]) == ("ConfigMap", "cluster-identity", True)
+        assert identity["readyExpr"] == f'data.CLUSTER_DNS == "{dns}"'
+        assert (provider["kind"], provider["name"], provider["ready"]) == ("ResourceSetInputProvider", view, True)
+        assert provider["readyExpr"].startswith('has(status.lastExportedRevision) && status.lastExportedRevision != "" && ')
+        assert f'spec.url.contains("/clusters/{dns}/")' in provider["readyExpr"]
+        assert f'input.cluster.dns == "{dns}"' in provider["readyExpr"]
+        assert "${" not in identity["readyExpr"] + provider["readyExpr"]
 
 
 def test_templates_are_the_shipped_files(found: Objects) -> None:
+    def unlike(resourceset: Any) -> dict[str, Any]:
+        """Without what differs from cluster to cluster."""
+        return {**resourceset, "spec": {**resourceset["spec"], "dependsOn": len(resourceset["spec"]["dependsOn"])}}
+
     for view in ("namespaces", "platform-components", "rolebindings"):
         ((_, shipped),) = dialect.documents(bundle.resourceset(view) or "")
-        assert found["ResourceSet", view] == shipped
+        assert unlike(found["ResourceSet", view]) == unlike(shipped)
     ((_, beside),) = dialect.documents((live.ROOT / "examples" / "kinds" / "network_policies.resourceset.yaml").read_text())
-    assert found["ResourceSet", "network-policies"] == beside
+    assert unlike(found["ResourceSet", "network-policies"]) == unlike(beside)
+
+
+def test_a_resourceset_comes_before_its_provider(cli: Cli) -> None:
+    """One that is in the cluster already must not see what the provider of another cluster brings."""
+    text = cli.ok("bootstrap", CLUSTER, "--api-url", API).out
+    order = [(document["kind"], document["metadata"]["name"]) for _, document in dialect.documents(text)]
+    for view in VIEWS:
+        assert order.index(("ResourceSet", view)) < order.index(("ResourceSetInputProvider", view))
+    assert order[0] == ("ConfigMap", "cluster-identity")
+
+
+FORGETFUL = """\
+apiVersion: fluxcd.controlplane.io/v1
+kind: ResourceSet
+metadata: {name: network-policies, namespace: flux-system}
+spec:
+  dependsOn:
+    - {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, name: things.example.com}
+  inputsFrom:
+    - {kind: ResourceSetInputProvider, name: %s}
+  resourcesTemplate: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: << inputs.id | quote >>, namespace: flux-system}
+"""
+
+
+@pytest.mark.parametrize(("source", "guards"), [("network-policies", 2), ("somewhere-else", 1)])
+def test_a_template_that_forgot_them_gets_the_guards_and_keeps_what_it_waits_for(
+    source: str, guards: int, tmp_path: Path
+) -> None:
+    kinds = tmp_path / "kinds"
+    kinds.mkdir()
+    (kinds / "network_policies.yaml").write_text((live.ROOT / "examples" / "kinds" / "network_policies.yaml").read_text())
+    (kinds / "network_policies.resourceset.yaml").write_text(FORGETFUL % source)
+    with live.serving(tmp_path, SEED_FILE=str(live.ROOT / "data" / "seed.json"), RESOURCES_DIR=str(kinds)) as server:
+        found = printed(Cli(tmp_path, server.url))
+    shipped = found["ResourceSet", "namespaces"]["spec"]["dependsOn"]
+    *added, own = found["ResourceSet", "network-policies"]["spec"]["dependsOn"]
+    assert added == [{**each, "name": each["name"].replace("namespaces", "network-policies")} for each in shipped][:guards]
+    assert own == {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "name": "things.example.com"}
 
 
 @pytest.mark.parametrize("url", ["http://fleet.internal:8080/", "HTTP://fleet.internal:8080"])

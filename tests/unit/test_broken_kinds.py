@@ -99,6 +99,14 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "a nest without end": (PLAIN + "      x: " + "{not: " * 300 + "{}" + "}" * 300 + "\n", "x: {not", "Recursion limit"),
     "a format in a corner": (PLAIN + "      x: {type: array, contains: {format: nope}}\n", "nope", "unknown format"),
     "dependencies that are no ids": (hinted("dependencies: {field: id}"), "field: id", "array of strings"),
+    "keys of patches, and no patches": (hinted("patch_keys: {format: variable}"), "patch_keys", "needs patches: true"),
+    "keys of patches of no format": (
+        hinted("patches: true\n    patch_keys: {format: verse}"), "patch_keys", "unknown format 'verse'"
+    ),
+    "keys of patches where nothing is": (
+        hinted("patches: true\n    patch_keys: {format: variable, where: {x: 1}}"), "patch_keys", "'x' is not among"
+    ),
+    "bytes that are no number": (PLAIN + "      m: {type: object, x-max-bytes: many}\n", "m:", "x-max-bytes"),
     "versions of nothing": (hinted("versions: {fields: [x], unpinned: latest}"), "versions", "is not among"),
     "branches that are no list": (PLAIN + "      x: {allOf: 3}\n", "allOf", "JSON Schema"),
     "properties that are a list": (PLAIN + "      x: {type: object, properties: [a]}\n", "[a]", "JSON Schema"),

@@ -89,7 +89,7 @@ RIGHT: list[tuple[str, Any]] = [
     ("clusters", cluster(node_count=2**53 - 1)),
     ("clusters", cluster(cluster_name="Ünïcode „name“ 🚀")),
     ("clusters", cluster(**NAMED, patches={"a": {"x": "s", "y.z-1_": 1, "b": True, "f": -0.5}})),
-    ("clusters", cluster(**NAMED, patches={"a": {"k" * 253: "v"}})),
+    ("clusters", cluster(**NAMED, patches={"a": {"k" * 250: "v"}})),
     ("clusters", cluster(**NAMED, patches={"a": {"n": -(2**53 - 1)}})),
     ("clusters", cluster(**NAMED, patches={"a": {"auth.existingSecret": "name", "tokens": "1", "token-ttl": 1}})),
     ("clusters", cluster("a" * 63)),

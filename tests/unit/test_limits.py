@@ -12,10 +12,10 @@ from flux_resourceset.changes import Document, Stored
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore
 from unit import samples
-from unit.samples import cluster, component, create, namespace, pointers, refused, write
+from unit.samples import cluster, component, create, pointers, refused, rolebinding, write
 
 KNOWN = kind_files.load()
-NAMESPACES = KNOWN.by_name["namespaces"]
+ROLEBINDINGS = KNOWN.by_name["rolebindings"]
 
 
 def loaded(known: kinds.Kinds, **documents: list[Document]) -> Ledger:
@@ -28,53 +28,53 @@ def loaded(known: kinds.Kinds, **documents: list[Document]) -> Ledger:
 
 
 def sized(ledger: Ledger, size: int) -> Document:
-    """A namespace with which the answer of c1 has exactly this size."""
+    """A role binding with which the answer of c1 has exactly this size."""
 
     def with_(length: int) -> Document:
-        return namespace("a", labels={}, annotations={"x": "y" * length}, allow_prune=False)
+        return rolebinding("a", role="y" * length, subjects=[])
 
-    around = samples.fleet_of(KNOWN, namespaces=[with_(0)], clusters=[ledger.fleet.documents["clusters"]["c1"].body])
-    return with_(size - len(around.answer(b"c1.example.com/namespaces")))
+    around = samples.fleet_of(KNOWN, rolebindings=[with_(0)], clusters=[ledger.fleet.documents["clusters"]["c1"].body])
+    return with_(size - len(around.answer(b"c1.example.com/rolebindings")))
 
 
 @pytest.fixture
 def ledger() -> Ledger:
     made = samples.ledger_of(KNOWN)
-    create(made, "namespaces", namespace("a"))
-    create(made, "clusters", cluster("c1", namespaces=[{"id": "a"}]))
+    create(made, "rolebindings", rolebinding("a"))
+    create(made, "clusters", cluster("c1", rolebindings=[{"id": "a"}]))
     return made
 
 
 def test_the_largest_answer_is_one_byte_below_900_kib(ledger: Ledger) -> None:
-    write(ledger, lambda draft: draft.replace(NAMESPACES, "a", sized(ledger, 921_599)))
-    assert len(ledger.fleet.answer(b"c1.example.com/namespaces")) == 921_599
+    write(ledger, lambda draft: draft.replace(ROLEBINDINGS, "a", sized(ledger, 921_599)))
+    assert len(ledger.fleet.answer(b"c1.example.com/rolebindings")) == 921_599
 
 
 def test_a_definition_that_makes_an_answer_too_large_is_refused(ledger: Ledger) -> None:
-    refusal = refused(errors.AnswerTooLarge, ledger, lambda draft: draft.replace(NAMESPACES, "a", sized(ledger, 921_600)))
+    refusal = refused(errors.AnswerTooLarge, ledger, lambda draft: draft.replace(ROLEBINDINGS, "a", sized(ledger, 921_600)))
     assert refusal.status == 422
     assert 'cluster "c1"' in refusal.detail
     assert "921600 bytes" in refusal.detail
 
 
 def test_a_definition_that_nobody_uses_may_be_as_large_as_it_likes(ledger: Ledger) -> None:
-    assert create(ledger, "namespaces", namespace("big", annotations={"x": "y" * 1_000_000})) is not None
+    assert create(ledger, "rolebindings", rolebinding("big", role="y" * 1_000_000)) is not None
 
 
 def test_a_cluster_that_adds_too_much_is_refused_at_its_list(ledger: Ledger) -> None:
-    create(ledger, "namespaces", namespace("big", annotations={"x": "y" * 1_000_000}))
-    patch = {"namespaces": [{"id": "a"}, {"id": "big"}]}
+    create(ledger, "rolebindings", rolebinding("big", role="y" * 1_000_000))
+    patch = {"rolebindings": [{"id": "a"}, {"id": "big"}]}
     refusal = refused(errors.AnswerTooLarge, ledger, lambda draft: draft.merge(KNOWN.clusters, "c1", patch))
-    assert pointers(refusal) == ["/namespaces"]
+    assert pointers(refusal) == ["/rolebindings"]
 
 
 def test_an_answer_that_is_too_large_can_be_made_smaller(ledger: Ledger) -> None:
-    big = namespace("a", labels={}, annotations={"x": "y" * 2_000_000}, allow_prune=False)
-    whole = loaded(KNOWN, namespaces=[big], clusters=[ledger.fleet.documents["clusters"]["c1"].body])
+    big = rolebinding("a", role="y" * 2_000_000, subjects=[])
+    whole = loaded(KNOWN, rolebindings=[big], clusters=[ledger.fleet.documents["clusters"]["c1"].body])
     with pytest.raises(errors.Unavailable):
-        whole.fleet.answer(b"c1.example.com/namespaces")
-    write(whole, lambda draft: draft.unassign("c1", NAMESPACES, "a"))
-    assert whole.fleet.answer(b"c1.example.com/namespaces") == b'{"inputs":[]}'
+        whole.fleet.answer(b"c1.example.com/rolebindings")
+    write(whole, lambda draft: draft.unassign("c1", ROLEBINDINGS, "a"))
+    assert whole.fleet.answer(b"c1.example.com/rolebindings") == b'{"inputs":[]}'
 
 
 def test_patches_count_too(ledger: Ledger) -> None:
@@ -84,14 +84,14 @@ def test_patches_count_too(ledger: Ledger) -> None:
 
 
 def test_characters_that_grow_when_they_are_encoded_are_counted_as_they_are_sent(ledger: Ledger) -> None:
-    big = namespace("a", annotations={"x": '"' * 461_000})  # a quote takes two bytes
-    assert "bytes" in refused(errors.AnswerTooLarge, ledger, lambda draft: draft.replace(NAMESPACES, "a", big)).detail
+    big = rolebinding("a", role='"' * 461_000)  # a quote takes two bytes
+    assert "bytes" in refused(errors.AnswerTooLarge, ledger, lambda draft: draft.replace(ROLEBINDINGS, "a", big)).detail
 
 
 def test_eighty_percent_is_a_warning(ledger: Ledger) -> None:
     for size, warned in ((700_000, False), (760_000, True)):
         draft = drafts.Draft(ledger.fleet)
-        draft.replace(NAMESPACES, "a", sized(ledger, size))
+        draft.replace(ROLEBINDINGS, "a", sized(ledger, size))
         draft.finish()
         assert bool(draft.warnings) is warned
 

@@ -50,7 +50,7 @@ def bootstrap(session: Session) -> int:
         if token is None:
             session.say("note: the token Secret holds a placeholder; give --token-file or --existing-secret")
     for view in views:
-        files += _view(session, view, own)
+        files.append(_view(session, view, own))
     _deliver(session, files)
     return failures.OK
 
@@ -108,16 +108,31 @@ def _secret(token: str | None) -> File:
     return File(bundle.TOKEN, dialect.presented([manifest]), secret=True)
 
 
-def _view(session: Session, view: cluster_views.View, own: _Values) -> list[File]:
+def _view(session: Session, view: cluster_views.View, own: _Values) -> File:
+    """The ResourceSet comes first: one that stays from before must not see what the new provider brings."""
+    objects = [_provider(view.name, own)]
     if view.template is None:
         session.say(f"note: {view.name} has no ResourceSet; put one beside its kind in RESOURCES_DIR. Its provider alone is here")
-    elif (named := cluster_views.provider_name(view.template)) != view.name:
-        session.say(f"note: the ResourceSet of {view.name} takes its inputs from {named}, not from the provider {view.name}")
-    files = [File(f"{view.name}-provider.yaml", dialect.presented([_provider(view.name, own)]))]
-    if view.text is not None:
-        text = view.text if view.text.endswith("\n") else view.text + "\n"
-        files.append(File(f"{view.name}-resourceset.yaml", "---\n" + text.removeprefix("---\n")))
-    return files
+    else:
+        if (named := cluster_views.provider_name(view.template)) != view.name:
+            session.say(f"note: the ResourceSet of {view.name} takes its inputs from {named}, not from the provider {view.name}")
+        objects.insert(0, _guarded(view.name, view.template, own.dns))
+    return File(f"view-{view.name}.yaml", dialect.presented(objects))
+
+
+def _guarded(view: str, template: render.Manifest, dns: str) -> render.Manifest:
+    """A ResourceSet that acts in this cluster only and on its inputs only, whether the author thought of it or not."""
+    spec = template.get("spec") or {}
+    own = [each for each in spec.get("dependsOn") or () if isinstance(each, dict)]
+    fed = any(isinstance(source, dict) and source.get("name") == view for source in spec.get("inputsFrom") or ())
+    guards = [guard for guard in bundle.guards(view) if fed or guard["kind"] == "ConfigMap"]
+    found = [*guards, *(each for each in own if each not in guards)]
+    filled = [{name: _filled(value, dns) for name, value in each.items()} for each in found]
+    return {**template, "spec": {"dependsOn": filled, **{name: value for name, value in spec.items() if name != "dependsOn"}}}
+
+
+def _filled(value: Any, dns: str) -> Any:
+    return value.replace("${CLUSTER_DNS}", dns) if isinstance(value, str) else value
 
 
 def _provider(view: str, own: _Values) -> render.Manifest:
@@ -128,9 +143,10 @@ def _provider(view: str, own: _Values) -> render.Manifest:
     (manifest,) = _objects(text)
     metadata, spec = manifest["metadata"], manifest["spec"]
     metadata["name"] = view
+    metadata["annotations"] = {name: _filled(value, own.dns) for name, value in metadata["annotations"].items()}
     metadata["annotations"][RECONCILE_EVERY] = own.interval
     url = spec["url"].removesuffix(f"/{pattern}") + f"/{view}"
-    spec["url"] = url.replace("${INTERNAL_API_URL}", own.url).replace("${CLUSTER_DNS}", own.dns)
+    spec["url"] = _filled(url.replace("${INTERNAL_API_URL}", own.url), own.dns)
     if own.url.startswith("http://"):
         spec["insecure"] = True
     if own.secret is not None:

@@ -65,6 +65,8 @@ def resourceset(text: str, where: str) -> render.Manifest:
     if len(found) != 1 or not isinstance(found[0], dict) or found[0].get("kind") != "ResourceSet":
         raise failures.usage(f"{where}: it must hold one object, a ResourceSet")
     template: render.Manifest = found[0]
+    if not isinstance(template.get("spec") or {}, dict):
+        raise failures.usage(f"{where}: its spec must be an object")
     return template
 
 

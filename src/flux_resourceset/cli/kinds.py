@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -121,12 +122,21 @@ _MEMBERS: Mapping[str, Any] = {
 }  # fmt: skip
 
 
+# As a kind file may have them. They become words of commands, parts of URLs and names of files: no other is taken from a server.
+_NAMES = {
+    **dict.fromkeys(("kind", "singular", "cluster_field"), re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")),
+    "endpoint": re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*"),
+}
+
+
 def _understood(data: Any) -> bool:
     """Whether it is what `GET /kinds` gives, and not some other JSON."""
     if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
         return False
     for item in data:
         if not all(name in item and isinstance(item[name], kind) for name, kind in _MEMBERS.items()):
+            return False
+        if not all(item[name] is None or syntax.fullmatch(item[name]) for name, syntax in _NAMES.items()):
             return False
         properties = item["schema"].get("properties")
         if not isinstance(properties, dict) or not isinstance(properties.get("id"), dict):

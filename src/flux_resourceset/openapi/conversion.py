@@ -30,7 +30,8 @@ CONSTRAINTS: dict[str, Schema] = {
         "maxLength": 317,
     },
     "label-value": {"pattern": LABEL_VALUE, "maxLength": 63},
-    "helm-path": {"pattern": r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$", "maxLength": 253},
+    "helm-path": {"pattern": r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$", "maxLength": 250},
+    "variable": {"pattern": r"^[A-Za-z_][A-Za-z0-9_]*$", "maxLength": 250},
     "path-segment": {"pattern": rf"^(?!\.{{1,2}}$)[^/%{_CONTROL}]+$"},
     "source-url": {"pattern": rf"^(oci|https?)://[^\s/{_CONTROL}][^\s{_CONTROL}]*$"},
 }
@@ -42,6 +43,7 @@ _SAMPLES = {
     "free-label-key": "example",
     "label-value": "example",
     "helm-path": "example.path",
+    "variable": "example",
     "path-segment": "example",
     "source-url": "https://example.com/charts",
     "date": "2026-01-31",

@@ -10,6 +10,9 @@ import functools
 from collections.abc import Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
+from typing import Any
+
+from flux_resourceset.render import dialect
 
 IDENTITY = "cluster-identity.yaml"
 TOKEN = "internal-api-token.yaml"  # noqa: S105  # the name of a file
@@ -38,6 +41,13 @@ def provider(view: str) -> str | None:
 
 def resourceset(view: str) -> str | None:
     return files().get(f"views/{view}/{_RESOURCESET}")
+
+
+def guards(view: str) -> list[dict[str, Any]]:
+    """What the ResourceSet of a view has to wait for, as the shipped ones do."""
+    pattern, _ = any_provider()
+    ((_, shipped),) = dialect.documents(files()[f"views/{pattern}/{_RESOURCESET}"])
+    return [{**each, "name": view if each["name"] == pattern else each["name"]} for each in shipped["spec"]["dependsOn"]]
 
 
 def any_provider() -> tuple[str, str]:
