@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import live
 from api.fleets import assert_problem, component
 from faults import crowds
 from faults.crowds import DRY_RUN, Polls, Sent
-from flux_resourceset import ledger
+from flux_resourceset import client, ledger
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +87,14 @@ def test_a_token_for_reading_sends_a_megabyte_and_one_for_writing_more(server: l
     with server.client(live.READ) as reader, server.client() as writer:
         assert_problem(reader.post(DRY_RUN, json=body), 413, "body-too-large")
         assert_problem(writer.post(DRY_RUN, json=body), 404)
+
+
+def test_the_command_line_sends_a_large_rehearsal_with_the_token_that_may(server: live.Server) -> None:
+    body = {"operations": [{"op": "delete", "kind": "namespaces", "id": "x" * 200}] * 6_000}
+    talking = client.Client(server.url, {"read": live.READ, "write": live.WRITE})
+    with contextlib.closing(talking), pytest.raises(client.Problem) as refused:
+        talking.send("POST", "/batch", body, {"dry_run": "true"}, role="read")
+    assert refused.value.status == 404
 
 
 def catalog(count: int, **closing: list[str]) -> dict[str, Any]:
