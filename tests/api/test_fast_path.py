@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import concurrent.futures
 import contextlib
 import re
 import socket
@@ -267,6 +268,34 @@ def test_only_whole_plain_polls_with_a_good_token_are_taken(fast: poll.Fast) -> 
 
     assert asyncio.run(taken()) == TAKEN
     assert asyncio.run(taken()) == TAKEN  # also once the header blocks are known
+
+
+def sent(path: str) -> bytes:
+    """What a client of the tests sends."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        concurrent.futures.ThreadPoolExecutor() as pool,
+        live.client(f"http://127.0.0.1:{listening.getsockname()[1]}", live.READ) as client,
+    ):
+        asked = pool.submit(client.get, path)
+        connection, _ = listening.accept()
+        with connection:
+            received = connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+        assert asked.result().status_code == 204
+    return received
+
+
+@pytest.mark.usefixtures("both_ways")
+def test_clients_of_tests_take_the_way_that_they_are_to_take(fast: poll.Fast) -> None:
+    received = sent(PATH.decode())
+
+    async def taken() -> bool:
+        return fast.answer(received) is not None
+
+    assert asyncio.run(taken()) is not live.ordinary
+    if not live.ordinary:
+        assert re.sub(rb"Host: [0-9.:]+", HOST, received) == AS_FLUX
 
 
 @pytest.mark.parametrize("view_name", VIEWS)
