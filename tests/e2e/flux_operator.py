@@ -16,7 +16,6 @@ from .tools import build
 
 Object = dict[str, Any]
 
-OWNER = "resourceset.fluxcd.controlplane.io"
 
 
 class Loader(yaml.SafeLoader):
