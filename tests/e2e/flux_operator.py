@@ -17,7 +17,6 @@ from .tools import build
 Object = dict[str, Any]
 
 
-
 class Loader(yaml.SafeLoader):
     """Only what JSON knows is more than text: Go quotes texts that look like it, and leaves `<<`, `=` and dates bare."""
 

@@ -123,7 +123,16 @@ def test_names_are_made_of_ids_that_are_none(id: str, name: str) -> None:
     assert found["HelmRelease"]["spec"]["releaseName"] == found["HelmRelease"]["spec"]["targetNamespace"] == name
 
 
-PATCHES = {"replicas": 2, "flag": "true", "a.b": 0.5, "text": "007", "many": "a,b={c}", "off": False, "yes": "no", "big": "1" * 19}
+PATCHES = {
+    "replicas": 2,
+    "flag": "true",
+    "a.b": 0.5,
+    "text": "007",
+    "many": "a,b={c}",
+    "off": False,
+    "yes": "no",
+    "big": "1" * 19,
+}
 TAKEN = {
     "replicas": ("2", "typed"), "flag": ("true", "typed"), "a.b": ('{"a":{"b":0.5}}', "document"), "text": ("007", "literal"),
     "many": ("a,b={c}", "literal"), "off": ("false", "typed"), "yes": ("no", "literal"), "big": ("1" * 19, "literal"),

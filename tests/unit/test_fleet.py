@@ -92,6 +92,7 @@ def test_the_packed_answer_is_the_same_answer(ledger: Ledger) -> None:
     packed = ledger.fleet.answer(key, packed=True)
     assert gzip.decompress(packed) == ledger.fleet.answer(key)
     assert packed == fleet.compressed(ledger.fleet.answer(key))
+    assert len(packed) < len(ledger.fleet.answer(key))
     write(ledger, lambda draft: draft.merge(KNOWN.by_name["namespaces"], "a", {"labels": {"x": "y"}}))
     assert gzip.decompress(ledger.fleet.answer(key, packed=True)) == ledger.fleet.answer(key)
 
@@ -123,6 +124,13 @@ def test_a_cluster_stored_before_a_kind_came_gets_its_empty_list() -> None:
     assert stored is not None
     assert stored.body["network_policies"] == []
     assert found.answer(b"c1.example.com/network-policies") == EMPTY
+
+
+def test_a_document_stored_before_a_field_came_gets_its_default() -> None:
+    found = samples.fleet_of(KNOWN, namespaces=[{"id": "a"}])
+    stored = found.get("namespaces", "a")
+    assert stored is not None
+    assert (stored.body["labels"], stored.body["annotations"], stored.revision) == ({}, {}, 1)
 
 
 def test_tombstones_are_loaded_with_a_snapshot() -> None:

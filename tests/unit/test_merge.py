@@ -82,6 +82,22 @@ def test_what_is_remembered_is_given_up_when_what_it_was_made_of_changes() -> No
     assert len(set(found)) == len(cases)
 
 
+def test_what_clusters_share_is_made_once() -> None:
+    parts: merge.Parts = {}
+    definitions = defined(samples.component("web"))
+    merge.answer(COMPONENTS, described({"id": "web"}), definitions, parts)
+    (made,) = parts.values()
+    merge.answer(COMPONENTS, described({"id": "web"}, cluster_name="other"), definitions, parts)
+    assert [part is made for part in parts.values()] == [True]
+
+
+def test_what_a_reference_does_not_switch_off_is_waited_for() -> None:
+    """Kinds that operators add may have dependencies and nothing to switch."""
+    cluster = {**described(), "platform_components": [{"id": "web"}, {"id": "base"}]}
+    definitions = defined(samples.component("web", depends_on=["base"]), samples.component("base"))
+    assert samples.inputs(COMPONENTS, cluster, definitions)[0]["wait_for"] == ["base"]
+
+
 def test_two_kinds_with_one_id_are_not_taken_for_each_other() -> None:
     parts: merge.Parts = {}
     cluster = documents.completed(KNOWN.clusters, samples.cluster("c1", namespaces=[{"id": "x"}], rolebindings=[{"id": "x"}]))
