@@ -36,7 +36,10 @@ TAKEN = (
     "test_only_whole_plain_polls_with_a_good_token_are_taken",
     "test_what_idles_for_two_sweeps_is_closed_and_what_polls_is_kept",
 )
-DRAFTING = "unit/test_drafts.py unit/test_sub_resources.py unit/test_dependencies.py unit/test_limits.py unit/test_transfer.py"
+DRAFTING = (
+    "unit/test_drafts.py unit/test_sub_resources.py unit/test_dependencies.py unit/test_transactions.py "
+    "unit/test_limits.py unit/test_transfer.py"
+)
 ASKING = "api/test_documents.py api/test_sub_resources.py api/test_warnings.py api/test_bodies.py api/test_flux_answers.py"
 
 SUBJECTS = (
@@ -47,8 +50,11 @@ SUBJECTS = (
     _module("overlay", 10, DRAFTING, "property/test_fleet_coherence.py"),
     _module("drafts", 25, DRAFTING, "property/test_fleet_coherence.py", ASKING),
     _module("rules", 25, DRAFTING, "property/test_fleet_coherence.py", ASKING),
-    _module("ledger", 20, "unit/test_ledger.py unit/test_fleet.py", "api/test_bodies.py api/test_readers.py", "processes/test_sharing.py"),
-    _module("http/poll", 20, " ".join(f"api/test_fast_path.py::{name}" for name in TAKEN), "api/test_fast_path.py", "api/test_authentication.py api/test_service_paths.py api/test_shutdown.py"),
+    _module("ledger", 20, "unit/test_ledger.py unit/test_fleet.py", "api/test_bodies.py api/test_readers.py",
+            "processes/test_sharing.py"),
+    _module("http/poll", 20, " ".join(f"api/test_fast_path.py::{name}" for name in TAKEN),
+            "api/test_flux_answers.py api/test_authentication.py api/test_service_paths.py", "api/test_readers.py",
+            "api/test_shutdown.py api/test_fast_path.py"),
     _view("namespaces/resourceset", 8),
     _view("platform-components/resourceset", 25),
     _view("rolebindings/resourceset", 8),

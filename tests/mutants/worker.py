@@ -7,6 +7,7 @@ answers `{"code", "output"}`; the code is pytest's, or -1 when the time was over
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import resource
@@ -14,14 +15,9 @@ import signal
 import sys
 import time
 
-import httpx  # noqa: F401  # these are what takes long to import; nothing of the project itself may be here
-import hypothesis.stateful
-import jsonschema_rs
-import msgspec
 import pytest
-import starlette.routing
-import uvicorn  # noqa: F401
-import yaml  # noqa: F401
+
+LOADED = ("httpx", "hypothesis.stateful", "jsonschema_rs", "msgspec", "starlette.routing", "uvicorn", "yaml")  # they take long
 
 MAX_MEMORY = 4 * 1024**3  # of a test process or a server: a fault may grow without an end
 OPTIONS = (
@@ -63,5 +59,7 @@ def _waited(child: int, deadline: float) -> int:
 
 
 if __name__ == "__main__":
+    for name in LOADED:
+        importlib.import_module(name)
     for line in sys.stdin:
         print(json.dumps(run(**json.loads(line))), flush=True)

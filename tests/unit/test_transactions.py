@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from flux_resourceset import drafts, errors, kind_files
 from flux_resourceset.changes import Retired
 from flux_resourceset.ledger import Ledger
+from flux_resourceset.store.memory import MemoryStore
 from unit import samples
 from unit.samples import cluster, component, create, namespace, pointers, refused, stored, write
 
@@ -120,7 +122,7 @@ def test_a_tombstone_is_taken_over_unless_its_name_lives_or_is_buried_already(le
 
 def test_what_a_cluster_says_of_a_kind_that_is_away_stays_and_cannot_be_changed(tmp_path: Path) -> None:
     more = samples.kinds_from(tmp_path, samples.PLAIN)
-    store = samples.MemoryStore()
+    store = MemoryStore()
     before = samples.ledger_of(more, store)
     create(before, "widgets", {"id": "w"})
     create(before, "clusters", cluster("c1", widgets=[{"id": "w"}]))
@@ -129,5 +131,6 @@ def test_what_a_cluster_says_of_a_kind_that_is_away_stays_and_cannot_be_changed(
     write(away, lambda draft: draft.replace(CLUSTERS, "c1", cluster("c1", cluster_name="new")))
     assert stored(away, "clusters", "c1")["widgets"] == [{"id": "w"}]
     for value in ([], [{"id": "x"}], None):  # null would empty its view on the day that the kind is back
-        refusal = refused(errors.Invalid, away, lambda draft, value=value: draft.merge(CLUSTERS, "c1", {"widgets": value}))
+        patch = {"widgets": value}
+        refusal = refused(errors.Invalid, away, functools.partial(drafts.Draft.merge, kind=CLUSTERS, id="c1", patch=patch))
         assert pointers(refusal) == ["/widgets"]
