@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
@@ -12,6 +13,8 @@ from flux_resourceset.kinds import CLUSTERS
 
 Document = dict[str, Any]
 Operation = Literal["create", "update", "delete"]
+
+_canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -29,6 +32,13 @@ class Retired(msgspec.Struct, frozen=True):
     id: str
 
 
+class Forgone(msgspec.Struct, frozen=True):
+    """A definition that was deleted by force somewhere else, while clusters referred to it, and came along with an import."""
+
+    kind: str
+    id: str
+
+
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One transaction. Revisions are 1, 2, 3, … without gaps, over the whole fleet."""
 
@@ -41,6 +51,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     forced: bool
     changes: tuple[Change, ...]
     retired: tuple[Retired, ...] = ()
+    forgone: tuple[Forgone, ...] = ()
+    vanished: tuple[str, ...] = ()  # DNS names whose clusters went without being decommissioned: nobody knows them any more
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -67,6 +79,29 @@ class Tombstone(msgspec.Struct, frozen=True):
     revision: int
 
 
+class Head(msgspec.Struct, frozen=True):
+    """Where a log ends. Two logs with the same head are the same log."""
+
+    epoch: str  # changes when the log was replaced, so that revisions no longer compare
+    revision: int
+    hash: str  # of the newest entry, over all that came before it; empty for an empty log
+
+
+class View(msgspec.Struct, frozen=True):
+    """A path that Flux polls, the kind that it was written for, and the array of clusters that refers to it."""
+
+    endpoint: str
+    kind: str
+    field: str
+
+
+class Charge(msgspec.Struct, frozen=True):
+    """What a writer that starts says of a store: it vouches for the log as it is, and serves these views from it."""
+
+    views: tuple[View, ...]
+    opened: str  # the time of the start: a log that went back is believed only to a start that came later
+
+
 class Snapshot(msgspec.Struct, frozen=True):
     """Everything a store holds at one revision, but for the log."""
 
@@ -74,6 +109,11 @@ class Snapshot(msgspec.Struct, frozen=True):
     revision: int
     documents: dict[str, dict[str, Stored]]
     tombstones: tuple[Tombstone, ...]
+    hash: str = ""
+    forgone: frozenset[tuple[str, str]] = frozenset()  # kind and id of definitions that the log says were deleted by force
+    views: tuple[View, ...] = ()
+    replaced: tuple[str, ...] = ()  # the epochs in whose place an import has put this one
+    opened: str = ""  # when a writer last vouched for it
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -108,13 +148,36 @@ def retirements(entry: Entry) -> Iterator[tuple[str, Tombstone | None]]:
         yield known.dns, Tombstone(known.dns, known.id, entry.revision)
     # first what goes, then what is there: one entry may hand a name from one cluster to another, in either order
     of_clusters = [change for change in entry.changes if change.kind == CLUSTERS]
+    vanished = frozenset(entry.vanished)
     for change in of_clusters:
         dns = change.before["cluster_dns"] if change.before else None
-        if dns is not None and (change.after is None or change.after["cluster_dns"] != dns):
+        if dns is not None and dns not in vanished and (change.after is None or change.after["cluster_dns"] != dns):
             yield dns, Tombstone(dns, change.id, entry.revision)
     for change in of_clusters:
         if change.after is not None:
             yield change.after["cluster_dns"], None
+
+
+def forgoings(entry: Entry) -> Iterator[tuple[tuple[str, str], bool]]:
+    """What an entry does to references: a definition, and whether they may do without it from then on."""
+    for known in entry.forgone:
+        yield (known.kind, known.id), True
+    for change in entry.changes:
+        if change.kind != CLUSTERS:
+            yield (change.kind, change.id), entry.forced and change.after is None
+
+
+def chained(previous: str, entry: Entry) -> str:
+    """The hash of an entry and, over the hash of the one before it, of the whole log up to it.
+
+    What a document was before stands in the entries before, so only what it became is told. Piece by piece: an entry
+    may change ten thousand documents, and other threads want their turn.
+    """
+    about = msgspec.structs.replace(entry, changes=())
+    found = hashlib.sha256(previous.encode() + _canonical(about))
+    for change in entry.changes:
+        found.update(_canonical((change.kind, change.id, change.operation, change.after)))
+    return found.hexdigest()
 
 
 def timestamp(moment: datetime.datetime) -> str:

@@ -5,14 +5,17 @@ Fed by snapshots and the change log only, so the writer, a second process and a 
 
 from __future__ import annotations
 
+import copy
 import zlib
 from collections.abc import Callable, Iterable
 
 import msgspec
 
-from flux_resourceset import changes, documents, errors, merge
+from flux_resourceset import changes, documents, errors, merge, views
 from flux_resourceset.changes import Document, Stored
 from flux_resourceset.kinds import CLUSTERS, Kind, Kinds
+
+Key = tuple[str, str]  # kind and id
 
 MAX_BODY_BYTES = 900 * 1024  # Flux Operator refuses a body that is longer; we stay below it
 MAX_INPUTS = 10_000  # the largest spec.filter.limit; Flux cuts the rest in silence, and deletes it
@@ -33,100 +36,161 @@ def exceeds(body: bytes, inputs: int) -> bool:
     return len(body) >= MAX_BODY_BYTES or inputs > MAX_INPUTS
 
 
+class Step:
+    """What an entry does to a fleet, worked out beside it, so that taking it takes no time."""
+
+    def __init__(self, entry: changes.Entry) -> None:
+        self.entry = entry
+        self.documents: dict[Key, Stored | None] = {}  # None: gone
+        self.users: dict[Key, frozenset[str]] = {}
+        self.cluster_ids: dict[str, str | None] = {}
+        self.answers: list[bytes] = []  # that are not true any more
+
+
 class Fleet:
     def __init__(self, kinds: Kinds) -> None:
         self.kinds = kinds
         self._defaults = {kind.name: [name for name, schema in kind.properties.items() if "default" in schema] for kind in kinds}
-        self._clear()
-
-    def _clear(self) -> None:
         self.epoch = ""
         self.revision = 0
+        self.hash = ""
         self.documents: dict[str, dict[str, Stored]] = {kind.name: {} for kind in self.kinds}
         self.tombstones: dict[str, changes.Tombstone] = {}
+        self.forgone: set[Key] = set()  # definitions that the log says were deleted by force: references may do without them
         self.cluster_ids: dict[str, str] = {}  # by DNS name
-        self.users: dict[tuple[str, str], set[str]] = {}  # (kind, id) → the clusters that refer to it
-        self.answers: dict[bytes, bytes] = {}  # b"<dns>/<endpoint>" → body
-        self._parts: merge.Parts = {}
+        self.users: dict[Key, frozenset[str]] = {}  # (kind, id) → the clusters that refer to it
         self.unknown: list[str] = []
+        self.doubts: dict[str, str] = {}  # endpoint → why its answers cannot be trusted, though the store can
+        self._parts: merge.Parts = {}
+        self.answers: dict[bytes, bytes] = {}  # b"<dns>/<endpoint>" → body
         self.packed: dict[bytes, bytes] = {}  # the same, gzipped
+
+    @property
+    def head(self) -> changes.Head:
+        return changes.Head(self.epoch, self.revision, self.hash)
+
+    def still(self) -> Fleet:
+        """The documents as they are now, for a thread to work on while the fleet goes on. Grows a little with documents."""
+        taken = copy.copy(self)
+        taken.documents = {kind: dict(found) for kind, found in self.documents.items()}
+        taken.tombstones, taken.forgone = dict(self.tombstones), set(self.forgone)
+        taken.cluster_ids, taken.users = dict(self.cluster_ids), dict(self.users)
+        taken._parts, taken.answers, taken.packed = {}, {}, {}
+        return taken
 
     # Feeding
 
     def load(self, snapshot: changes.Snapshot) -> None:
-        """Start anew from a snapshot. Grows with documents."""
-        self._clear()
-        self.epoch, self.revision = snapshot.epoch, snapshot.revision
+        """Start from a snapshot; once. Grows with documents."""
+        self.epoch, self.revision, self.hash = snapshot.epoch, snapshot.revision, snapshot.hash
         # documents of a kind that is not configured any more stay in the store and are not served
         self.unknown = sorted(kind for kind in snapshot.documents if kind not in self.documents)
         for kind, stored_documents in snapshot.documents.items():
             if kind in self.documents:
                 self.documents[kind] = {id: self._current(kind, stored) for id, stored in stored_documents.items()}
+        users: dict[Key, set[str]] = {}
         for id, cluster in self.documents[CLUSTERS].items():
-            self._index(id, None, cluster.body)
+            self.cluster_ids[cluster.body["cluster_dns"]] = id
+            for kind_referred_to in self.kinds.referenced:
+                for reference in _references(kind_referred_to, cluster.body):
+                    users.setdefault((kind_referred_to.name, reference), set()).add(id)
+        self.users = {key: frozenset(found) for key, found in users.items()}
         self.tombstones = {tombstone.dns: tombstone for tombstone in snapshot.tombstones}
+        self.forgone = set(snapshot.forgone)
+        self.heed(snapshot.views)
 
-    def apply(self, entries: Iterable[changes.Entry]) -> None:
-        """Follow the log. Grows with the changes and the clusters they touch."""
+    def heed(self, remembered: Iterable[changes.View]) -> None:
+        """Hold what the documents were written for against the kinds of today. Grows with clusters."""
+        clusters = [stored.body for stored in self.documents[CLUSTERS].values()]
+        self.doubts = views.losses(remembered, self.kinds, clusters)
+        if self.doubts:
+            self.answers.clear()
+            self.packed.clear()
+
+    def apply(self, entries: Iterable[changes.Entry], hash: str = "") -> None:
+        """Follow the log up to the entry with this hash. Grows with the changes and the clusters they touch."""
         for entry in entries:
-            if entry.revision <= self.revision:
-                continue
-            if entry.revision != self.revision + 1:
-                raise errors.Unavailable(
-                    f"the change log jumps from revision {self.revision} to {entry.revision}; "
-                    "restore the store from a backup or an export"
-                )
-            for change in entry.changes:
-                self._apply(change, entry.revision)
-            changes.bury(self.tombstones, entry)
-            self.revision = entry.revision
+            if entry.revision > self.revision:
+                self.take(self.step(entry), hash)
 
-    def _apply(self, change: changes.Change, revision: int) -> None:
-        of_kind = self.documents.get(change.kind)
-        if of_kind is None:
+    def step(self, entry: changes.Entry) -> Step:
+        """What taking an entry will mean; may be worked out in any thread while the fleet stands still."""
+        if entry.revision != self.revision + 1:
+            raise errors.Unavailable(
+                f"the change log jumps from revision {self.revision} to {entry.revision}; "
+                "restore the store from a backup or an export"
+            )
+        step = Step(entry)
+        moved: dict[Key, tuple[set[str], set[str]]] = {}  # clusters that came and went, by what they refer to
+        for change in entry.changes:
+            of_kind = self.documents.get(change.kind)
+            if of_kind is None:
+                continue
+            after = None if change.after is None else self._current(change.kind, Stored(change.after, entry.revision))
+            step.documents[change.kind, change.id] = after
+            if change.kind == CLUSTERS:
+                before = of_kind.get(change.id)
+                self._step_cluster(step, moved, change.id, before.body if before else None, after.body if after else None)
+        for key, (came, went) in moved.items():
+            step.users[key] = self.users.get(key, frozenset()) - went | came
+        for kind, id in step.documents:
+            if kind != CLUSTERS:
+                self._step_definition(step, self.kinds.by_name[kind], id)
+        return step
+
+    def _step_cluster(
+        self, step: Step, moved: dict[Key, tuple[set[str], set[str]]], id: str, before: Document | None, after: Document | None
+    ) -> None:
+        for kind in self.kinds.referenced:
+            if before and after and before.get(kind.cluster_field or "") == after.get(kind.cluster_field or ""):
+                continue
+            old, new = _references(kind, before), _references(kind, after)
+            for gone in old - new:
+                moved.setdefault((kind.name, gone), (set(), set()))[1].add(id)
+            for added in new - old:
+                moved.setdefault((kind.name, added), (set(), set()))[0].add(id)
+        # a name may go from one cluster to another in one entry, in either order
+        if before is not None:
+            step.cluster_ids.setdefault(before["cluster_dns"], None)
+        if after is not None:
+            step.cluster_ids[after["cluster_dns"]] = id
+        for dns in {document["cluster_dns"] for document in (before, after) if document is not None}:
+            step.answers += [_key(dns, kind) for kind in self.kinds.referenced]
+
+    def _step_definition(self, step: Step, kind: Kind, id: str) -> None:
+        if kind.cluster_field is None:
             return
-        before = of_kind.get(change.id)
-        if change.after is None:
-            of_kind.pop(change.id, None)
-        else:
-            of_kind[change.id] = self._current(change.kind, Stored(change.after, revision))
-        if change.kind == CLUSTERS:
-            after = of_kind.get(change.id)
-            self._index(change.id, before.body if before else None, after.body if after else None)
-        else:
-            kind = self.kinds.by_name[change.kind]
-            for id in self.users.get((change.kind, change.id), ()):
-                self._drop(self.documents[CLUSTERS][id].body["cluster_dns"], kind)
+        for user in step.users.get((kind.name, id), self.users.get((kind.name, id), frozenset())):
+            cluster = step.documents.get((CLUSTERS, user)) or self.documents[CLUSTERS].get(user)
+            if cluster is not None:
+                step.answers.append(_key(cluster.body["cluster_dns"], kind))
+
+    def take(self, step: Step, hash: str) -> None:
+        """Become what the step says, between two answers."""
+        for (kind, id), stored in step.documents.items():
+            if stored is None:
+                self.documents[kind].pop(id, None)
+            else:
+                self.documents[kind][id] = stored
+        self.users.update(step.users)
+        for dns, owner in step.cluster_ids.items():
+            if owner is None:
+                self.cluster_ids.pop(dns, None)
+            else:
+                self.cluster_ids[dns] = owner
+        for key in step.answers:
+            self.answers.pop(key, None)
+            self.packed.pop(key, None)
+        changes.bury(self.tombstones, step.entry)
+        for definition, may in changes.forgoings(step.entry):
+            (self.forgone.add if may else self.forgone.discard)(definition)
+        self.revision, self.hash = step.entry.revision, hash
 
     def _current(self, kind: str, stored: Stored) -> Stored:
         """A document stored before its kind gained a field, or before a kind came that clusters refer to."""
         if all(name in stored.body for name in self._defaults[kind]):
             return stored
         return Stored(documents.completed(self.kinds.by_name[kind], stored.body), stored.revision)
-
-    def _index(self, id: str, before: Document | None, after: Document | None) -> None:
-        for kind in self.kinds.referenced:
-            old = _references(kind, before)
-            new = _references(kind, after)
-            for gone in old - new:
-                self.users[kind.name, gone].discard(id)
-            for added in new - old:
-                self.users.setdefault((kind.name, added), set()).add(id)
-        # the name may have gone to another cluster in the same entry
-        if before is not None and self.cluster_ids.get(before["cluster_dns"]) == id:
-            del self.cluster_ids[before["cluster_dns"]]
-        if after is not None:
-            self.cluster_ids[after["cluster_dns"]] = id
-        for dns in {document["cluster_dns"] for document in (before, after) if document is not None}:
-            for kind in self.kinds.referenced:
-                self._drop(dns, kind)
-
-    def _drop(self, dns: str, kind: Kind) -> None:
-        key = f"{dns}/{kind.endpoint}".encode()
-        self.answers.pop(key, None)
-        self.packed.pop(key, None)
-
-    # Asking
 
     def get(self, kind: str, id: str) -> Stored | None:
         return self.documents[kind].get(id)
@@ -152,18 +216,30 @@ class Fleet:
                 if kind
                 else f"there is no view {endpoint!r}; there are {', '.join(self.kinds.by_endpoint)}"
             )
+        if endpoint in self.doubts:
+            raise errors.Unavailable(self.doubts[endpoint])
         if id is None:
             return _EMPTY  # decommissioned: Flux is to collect everything
         cluster = self.documents[CLUSTERS][id].body
-        stored = self.documents[kind.name]
-        named = (ref["id"] for ref in cluster.get(kind.cluster_field or "", ()))
-        body, count = merge.answer(kind, cluster, {id: stored[id].body for id in named if id in stored}, self._parts)
+        body, count = merge.answer(kind, cluster, self._definitions(kind, cluster), self._parts)
         if exceeds(body, count):
             raise errors.Unavailable(
                 f"the answer has {count} inputs and {len(body)} bytes; Flux takes up to {MAX_INPUTS} inputs "
                 f"and less than {MAX_BODY_BYTES} bytes, so unassign something"
             )
         return body
+
+    def _definitions(self, kind: Kind, cluster: Document) -> dict[str, Document]:
+        """What a cluster refers to; without a definition only if the log says that it was deleted by force."""
+        stored = self.documents[kind.name]
+        named = [ref["id"] for ref in cluster.get(kind.cluster_field or "", ())]
+        for id in named:
+            if id not in stored and (kind.name, id) not in self.forgone:
+                raise errors.Unavailable(
+                    f'cluster "{cluster["id"]}" refers to {kind.singular} "{id}", which is missing, and the log does not say '
+                    "that it was deleted by force; restore a backup, or create it again"
+                )
+        return {id: stored[id].body for id in named if id in stored}
 
     def dangling(self) -> list[tuple[str, str, str]]:
         """(cluster, kind, id) of every reference whose definition is missing; Flux is not told of them."""
@@ -185,6 +261,10 @@ class Fleet:
                 f"{MAX_BODY_BYTES} bytes, so narrow the list with {' or '.join(filters)}"
             )
         return body
+
+
+def _key(dns: str, kind: Kind) -> bytes:
+    return f"{dns}/{kind.endpoint}".encode()
 
 
 def _references(kind: Kind, cluster: Document | None) -> set[str]:

@@ -9,12 +9,13 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
-from flux_resourceset import changes, drafts, errors, fleet
+from flux_resourceset import changes, drafts, errors, fleet, views
 from flux_resourceset.changes import Entry, Origin
 from flux_resourceset.kinds import Kinds
-from flux_resourceset.store import Memo, Store, Transaction
+from flux_resourceset.store import Followed, Memo, Store, Transaction
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,10 @@ class Ledger:
         self._doubt = ""  # what the last look found wrong
         self._look_again = 0.0  # monotonic time before which that is taken as still true
         self._checked = False
+        self._views: tuple[changes.View, ...] = ()  # that the store's documents were written for
+        self._opened = ""  # when a writer last vouched for the log
         self._writing = asyncio.Lock()
+        self._writer = ThreadPoolExecutor(1, "writer")  # so that no other work in threads holds up a write
         self._tasks: set[asyncio.Task[object]] = set()
 
     # Reading
@@ -95,18 +99,65 @@ class Ledger:
         self._checked = False
 
     def _follow(self, store: Store) -> None:
-        if store.epoch() == self.fleet.epoch and self._version is not None:
-            with _trusting():
-                self.fleet.apply(store.entries(self.fleet.revision))
-            return
+        """Prove that the log goes on from where the fleet stands, and go on with it; or load everything anew."""
         with _trusting():
-            self.fleet.load(store.snapshot())
-        if self.fleet.unknown:
-            log.warning("documents of unknown kinds are kept, not served", extra={"kinds": ", ".join(self.fleet.unknown)})
-        skipped = self.fleet.dangling()
+            followed = store.follow(self.fleet.head) if self.fleet.epoch else None
+            if followed is None:
+                self._load(store.snapshot())
+                return
+            self.fleet.apply(followed.entries, followed.hash)
+            self._opened = followed.opened
+            known = store.views()
+            if known != self._views:
+                self._views = known
+                self.fleet.heed(known)
+
+    def _load(self, snapshot: changes.Snapshot) -> None:
+        """A log that does not go on from where it was is only taken from those who may say so."""
+        before = self.fleet
+        if before.epoch and snapshot.epoch != before.epoch and before.epoch not in snapshot.replaced:
+            raise errors.Unavailable(
+                f"the store is another one now (its epoch is {snapshot.epoch}, not {before.epoch}), and no import says why; "
+                "put the right one back, or restart this server if it is meant"
+            )
+        if before.epoch == snapshot.epoch and self._opened >= snapshot.opened:
+            raise errors.Unavailable(
+                f"the log ends at revision {snapshot.revision} and does not go on from revision {before.revision}, which was "
+                "followed; put the newest files back, or restart the writer if an older state is meant"
+            )
+        fresh = fleet.Fleet(self.kinds)
+        fresh.load(snapshot)
+        self.fleet, self._views, self._opened = fresh, snapshot.views, snapshot.opened
+        if before.epoch:
+            told = {"before": before.revision, "now": fresh.revision}
+            log.warning("the log does not go on from where it was: everything was loaded anew", extra=told)
+        if fresh.unknown:
+            log.warning("documents of unknown kinds are kept, not served", extra={"kinds": ", ".join(fresh.unknown)})
+        for doubt in fresh.doubts.values():
+            log.error(doubt)
+        skipped = fresh.dangling()
         if skipped:
             shown = ", ".join(f"{kind}/{id} of {cluster}" for cluster, kind, id in skipped[:20])
-            log.warning("references without a definition are skipped", extra={"count": len(skipped), "first": shown})
+            log.warning("references without a definition", extra={"count": len(skipped), "first": shown})
+
+    def take_charge(self) -> None:
+        """What a writer does first: refuse kinds that would make a view lose its data, and vouch for the store as it is."""
+        if self.fleet.doubts:
+            raise errors.StartupError("; ".join(dict.fromkeys(self.fleet.doubts.values())))
+        wanted = views.remembered(self._views, self.kinds)
+        try:
+            self._begin_now().commit(None, charge=_charge(wanted))
+        except errors.Unavailable as exc:
+            if wanted != self._views:
+                raise
+            log.warning("cannot write: %s", exc)  # a full disk is no reason not to serve
+        self.refresh()
+
+    def snapshot(self) -> changes.Snapshot:
+        """Everything the store holds, of whatever kind, known here or not. Grows with documents."""
+        self.refresh()
+        assert self._store is not None
+        return self._store.snapshot()
 
     def finding(self, query: changes.Query) -> Callable[[], list[Entry]]:
         """The search of the log, to be called in a thread: it grows with what it finds."""
@@ -141,94 +192,88 @@ class Ledger:
         return await asyncio.shield(task)
 
     async def _write(self, work: Work[T], origin: Origin, dry_run: bool, once: Once[T] | None) -> tuple[T, Entry | None]:
+        run = functools.partial(asyncio.get_running_loop().run_in_executor, self._writer)
         async with self._writing:
             self.refresh()
             assert self._store is not None
-            # waiting for another process and for the disk must not hold up polls, hence the threads;
+            # waiting for another process and for the disk must not hold up polls, hence the thread;
             # nobody else can commit while the transaction is open, so the fleet stands still meanwhile
-            transaction = await asyncio.to_thread(self._store.begin)
-            self._catch_up(transaction)
-            result, entry = await asyncio.to_thread(self._execute, transaction, work, origin, dry_run, once)
-            return result, entry if dry_run else self._published(entry)
+            transaction, followed = await run(_begin, self._store, self.fleet.head)
+            self._catch_up(transaction, followed)
+            made = functools.partial(self._execute, transaction, self.fleet.still(), work, origin, dry_run, once)
+            result, entry, step, hash = await run(made)
+            return result, entry if dry_run else self._published(entry, step, hash)
 
     def write_now(self, work: Work[T], origin: Origin) -> tuple[T, Entry | None]:
         """The same without an event loop, for start-up and commands."""
-        self.refresh()
-        assert self._store is not None
-        transaction = self._store.begin()
-        self._catch_up(transaction)
-        result, entry = self._execute(transaction, work, origin, False, None)
-        return result, self._published(entry)
+        transaction = self._begin_now()
+        result, entry, step, hash = self._execute(transaction, self.fleet.still(), work, origin, False, None)
+        return result, self._published(entry, step, hash)
 
     def restore(self, build: Callable[[fleet.Fleet], tuple[changes.Snapshot, list[Entry]]]) -> None:
         """Put a whole fleet with its log, built from what is there, in the place of everything."""
-        self.refresh()
-        assert self._store is not None
-        transaction = self._store.begin()
-        self._catch_up(transaction)
-        try:
+        transaction = self._begin_now()
+        with _rolling_back(transaction):
             snapshot, history = build(self.fleet)
-        except BaseException:
-            transaction.rollback()
-            raise
         transaction.restore(snapshot, history)
         self.refresh()
 
-    def _catch_up(self, transaction: Transaction) -> None:
-        try:
-            if transaction.epoch != self.fleet.epoch:
-                raise errors.Unavailable("the store was replaced just now; try again")
-            with _trusting():
-                self.fleet.apply(transaction.entries(self.fleet.revision))
-        except BaseException:
-            transaction.rollback()
-            raise
+    def record(
+        self, build: Callable[[changes.Snapshot], tuple[tuple[changes.Change, ...], tuple[changes.View, ...]]], origin: Origin
+    ) -> Entry | None:
+        """Write changes to documents of whatever kind, known here or not, and the views that remain; nothing checks them."""
+        transaction = self._begin_now()
+        with _rolling_back(transaction):
+            made, known = build(transaction.snapshot())
+            now = datetime.datetime.now(datetime.UTC)
+            entry = _entry(self.fleet.revision + 1, origin, now, changes=made, forced=True) if made else None
+        transaction.commit(entry, charge=_charge(known))
+        self.refresh()
+        return entry
+
+    def _begin_now(self) -> Transaction:
+        self.refresh()
+        assert self._store is not None
+        transaction, followed = _begin(self._store, self.fleet.head)
+        self._catch_up(transaction, followed)
+        return transaction
+
+    def _catch_up(self, transaction: Transaction, followed: Followed | None) -> None:
+        """A write goes on top of exactly what the fleet holds, or not at all."""
+        with _rolling_back(transaction), _trusting():
+            if followed is None:
+                raise errors.Unavailable("the store was replaced or went back just now; try again")
+            self.fleet.apply(followed.entries, followed.hash)
 
     def _execute(
-        self, transaction: Transaction, work: Work[T], origin: Origin, dry_run: bool, once: Once[T] | None
-    ) -> tuple[T, Entry | None]:
+        self, transaction: Transaction, base: fleet.Fleet, work: Work[T], origin: Origin, dry_run: bool, once: Once[T] | None
+    ) -> tuple[T, Entry | None, fleet.Step | None, str]:
         now = datetime.datetime.now(datetime.UTC)
         forget_before = changes.timestamp(now - KEPT)
-        try:
+        with _rolling_back(transaction):
             if once is not None:
                 _check_repeated(transaction.recall(once.key), once, forget_before)
-            draft = drafts.Draft(self.fleet)
+            draft = drafts.Draft(base)
             result = work(draft)
-            entry = self._entry(draft, origin, now)
+            made, retired = draft.finish(), draft.retired()
+            content = {"changes": made, "forced": draft.forced, "retired": retired}
+            entry = _entry(base.revision + 1, origin, now, **content) if made or retired else None
             if dry_run or (entry is None and once is None):
                 transaction.rollback()
-                return result, entry
+                return result, entry, None, ""
             memo = None
             if once is not None:
                 once.body = once.render(result, entry)
                 memo = Memo(once.key, changes.timestamp(now), once.digest, once.body)
-        except BaseException:
-            transaction.rollback()
-            raise
-        transaction.commit(entry, memo, forget_before)
+            step = base.step(entry) if entry else None
+        hash = transaction.commit(entry, memo, forget_before)
         for warning in draft.warnings:
             log.warning(warning, extra={"actor": origin.actor, "request_id": origin.request_id})
-        return result, entry
+        return result, entry, step, hash
 
-    def _entry(self, draft: drafts.Draft, origin: Origin, now: datetime.datetime) -> Entry | None:
-        made, retired = draft.finish(), draft.retired()
-        if not made and not retired:
-            return None
-        return Entry(
-            revision=self.fleet.revision + 1,
-            time=changes.timestamp(now),
-            actor=origin.actor,
-            on_behalf_of=origin.on_behalf_of,
-            request_id=origin.request_id,
-            reason=origin.reason,
-            forced=draft.forced,
-            changes=made,
-            retired=retired,
-        )
-
-    def _published(self, entry: Entry | None) -> Entry | None:
-        if entry is not None:
-            self.fleet.apply([entry])
+    def _published(self, entry: Entry | None, step: fleet.Step | None, hash: str) -> Entry | None:
+        if entry is not None and step is not None:
+            self.fleet.take(step, hash)
             log.info(
                 "changed",
                 extra={
@@ -243,6 +288,38 @@ class Ledger:
                 },
             )
         return entry
+
+
+def _charge(known: tuple[changes.View, ...]) -> changes.Charge:
+    return changes.Charge(known, changes.timestamp(datetime.datetime.now(datetime.UTC)))
+
+
+def _entry(revision: int, origin: Origin, now: datetime.datetime, **content: Any) -> Entry:
+    return Entry(
+        revision=revision,
+        time=changes.timestamp(now),
+        actor=origin.actor,
+        on_behalf_of=origin.on_behalf_of,
+        request_id=origin.request_id,
+        reason=origin.reason,
+        **content,
+    )
+
+
+def _begin(store: Store, head: changes.Head) -> tuple[Transaction, Followed | None]:
+    transaction = store.begin()
+    with _rolling_back(transaction):
+        return transaction, transaction.follow(head)
+
+
+@contextlib.contextmanager
+def _rolling_back(transaction: Transaction) -> Iterator[None]:
+    """Unless all goes well."""
+    try:
+        yield
+    except BaseException:
+        transaction.rollback()
+        raise
 
 
 @contextlib.contextmanager

@@ -11,14 +11,25 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import uvicorn
 import uvloop
 
-from flux_resourceset import __version__, errors, kind_files, kinds, logs, openapi, settings, tokens, transfer
+from flux_resourceset import (
+    __version__,
+    atomic_files,
+    errors,
+    kind_files,
+    kinds,
+    logs,
+    openapi,
+    retirement,
+    settings,
+    tokens,
+    transfer,
+)
 from flux_resourceset.http import app, metrics, poll
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store import Store
@@ -50,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Without a command: serve the API, configured by the environment alone.",
     )
     parser.add_argument("--version", action="version", version=f"flux-resourceset {__version__}")
+    _may_begin_anew(parser)
     parser.set_defaults(run=_serve)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     export = commands.add_parser("export", help="write the whole fleet to a file")
@@ -59,8 +71,21 @@ def _parser() -> argparse.ArgumentParser:
     load = commands.add_parser("import", help="load a whole fleet from a file")
     load.add_argument("file", type=Path, help="a file that export wrote; - for standard input")
     load.add_argument("--replace", action="store_true", help="also into a store that is not empty")
+    _may_begin_anew(load)
     load.set_defaults(run=_import)
+    retire = commands.add_parser("retire-kind", help="delete the documents of a kind, and what clusters say of them")
+    retire.add_argument("name", help="the kind, known here or not")
+    retire.add_argument("--yes", action="store_true", help="do it without asking")
+    retire.set_defaults(run=_retire_kind, begin_anew=False)
     return parser
+
+
+def _may_begin_anew(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--begin-anew",
+        action="store_true",
+        help="create a new store where a marker says that one was lost; what was in it is given up",
+    )
 
 
 # Wiring
@@ -70,7 +95,7 @@ def _kinds(configured: settings.Settings) -> kinds.Kinds:
     return kind_files.load(configured.resources_dir, configured.environments, configured.secret_keys_allowed)
 
 
-def _opener(configured: settings.Settings) -> Callable[[], Store]:
+def _opener(configured: settings.Settings, begin_anew: bool = False) -> Callable[[], Store]:
     """How the store is opened: at start, and again when its file was lost or replaced under a running server."""
     if configured.backend == "memory":
         memory = MemoryStore()
@@ -79,19 +104,20 @@ def _opener(configured: settings.Settings) -> Callable[[], Store]:
     create = mode == "rwc"
 
     def open_writer() -> Store:
-        nonlocal create
-        store = SqliteStore(path, create=create)
-        create = False  # a file that vanished must be restored, not silently begun anew
+        nonlocal create, begin_anew
+        store = SqliteStore(path, create=create, begin_anew=begin_anew)
+        create = begin_anew = False  # a file that vanished must be restored, not silently begun anew
         return store
 
     return open_writer if configured.crud else lambda: SqliteStore(path, read_only=True)
 
 
-def open_ledger(configured: settings.Settings) -> Ledger:
+def open_ledger(configured: settings.Settings, begin_anew: bool = False) -> Ledger:
     """The ledger, seeded if its store was empty and may be written."""
-    ledger = Ledger(_kinds(configured), _opener(configured))
+    ledger = Ledger(_kinds(configured), _opener(configured, begin_anew))
     if configured.crud or configured.backend == "memory":
         ledger.refresh()
+        ledger.take_charge()
         if transfer.seed(ledger, configured.seed_file, configured.seed_named):
             log.info("seeded", extra={"file": str(configured.seed_file), "revision": ledger.fleet.revision})
         return ledger
@@ -115,7 +141,7 @@ def _serve(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int
         raise errors.StartupError("no token is known; set AUTH_TOKEN or add one to TOKENS_FILE")
     document = _openapi_source(configured)
     with contextlib.closing(_listen(configured.host, configured.port)) as listener:
-        ledger = open_ledger(configured)
+        ledger = open_ledger(configured, arguments.begin_anew)
         gc.collect()
         gc.freeze()  # the documents stay: do not walk them again and again
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -203,19 +229,21 @@ async def _sweep(fast: poll.Fast) -> None:
     while True:
         await asyncio.sleep(poll.IDLE_SECONDS / 2)
         fast.sweep()
+        with contextlib.suppress(errors.Unavailable):  # whoever asks is told
+            fast.ledger.refresh()  # when nobody asks, too: files that are lost may still be saved
 
 
 # Moving a fleet
 
 
-def _moving(environment: Mapping[str, str], *, writing: bool) -> Ledger:
+def _moving(environment: Mapping[str, str], *, writing: bool, begin_anew: bool = False) -> Ledger:
     """The ledger of a command: no token is needed, and no seed is loaded."""
     mode = {"API_MODE": "crud" if writing else "read-only", "AUTH_TOKEN": "unused"}
     configured = settings.Settings.from_env({**environment, **mode})
     logs.configure(max(configured.log_level, logging.WARNING))
     if configured.backend == "memory":
         raise errors.StartupError("STORE_BACKEND=memory holds nothing to move; use sqlite")
-    ledger = Ledger(_kinds(configured), _opener(configured))
+    ledger = Ledger(_kinds(configured), _opener(configured, begin_anew))
     ledger.refresh()
     return ledger
 
@@ -227,35 +255,43 @@ def _export(arguments: argparse.Namespace, environment: Mapping[str, str]) -> in
             sys.stdout.buffer.write(content)
             return 0
         try:
-            _replace_file(arguments.file, content)
+            atomic_files.replace(arguments.file, content)
         except OSError as exc:
             raise errors.StartupError(f"{arguments.file}: cannot be written: {exc.strerror}") from exc
         print(f"exported revision {ledger.fleet.revision} to {arguments.file}", file=sys.stderr)
     return 0
 
 
-def _replace_file(path: Path, content: bytes) -> None:
-    """Whole or not at all, and only for the owner's eyes; a pipe or a device is written to as it is."""
-    path = path.resolve()
-    if path.exists() and not path.is_file():
-        path.write_bytes(content)
-        return
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".part", delete=False) as file:
-        try:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
-
-
 def _import(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    with contextlib.closing(_moving(environment, writing=True)) as ledger:
+    with contextlib.closing(_moving(environment, writing=True, begin_anew=arguments.begin_anew)) as ledger:
+        ledger.take_charge()
         count = transfer.imported(ledger, arguments.file, arguments.replace)
         print(f"imported {count} documents; the fleet is at revision {ledger.fleet.revision}", file=sys.stderr)
     return 0
+
+
+def _retire_kind(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    with contextlib.closing(_moving(environment, writing=True)) as ledger:
+        plan = retirement.planned(ledger, arguments.name)
+        print("\n".join(plan.lines()), file=sys.stderr)
+        _confirm(arguments.yes)
+        entry = retirement.retire(ledger, plan)
+        print(
+            f"retired {arguments.name}; the fleet is at revision {entry.revision if entry else ledger.fleet.revision}",
+            file=sys.stderr,
+        )
+    return 0
+
+
+def _confirm(yes: bool) -> None:
+    """Ask whoever sits at the terminal; nobody there must have said --yes."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise errors.StartupError("nothing was changed; add --yes to do it without being asked")
+    print("Type yes to do it: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip() != "yes":
+        raise errors.StartupError("nothing was changed")
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from contract.entries import bodies, commit, create, entry
-from flux_resourceset import errors
+from contract.entries import bodies, commit, create, delete, entry
+from flux_resourceset import changes, errors
 from flux_resourceset.store import sqlite_files
 from flux_resourceset.store.sqlite import SqliteStore
 
@@ -53,7 +53,7 @@ def test_the_files_are_for_their_owner_alone(path: Path, umask: int) -> None:
         os.umask(before)
     found = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
     store.close()
-    assert found == {"fleet.db": 0o600, "fleet.db-wal": 0o600, "fleet.db-shm": 0o600}
+    assert found == dict.fromkeys(("fleet.db", "fleet.db-wal", "fleet.db-shm", "fleet.db.store"), 0o600)
 
 
 def test_the_directory_is_made(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def schema_of(statements: str) -> list[tuple[str, str, str]]:
     connection.executescript(statements)
     rows = connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_schema ORDER BY 1, 2").fetchall()
     connection.close()
-    return [(type, name, re.sub(r"\s+", " ", re.sub(r"--.*", "", sql)).replace(" ,", ",")) for type, name, sql in rows]
+    return [(type, name, re.sub(r"\s+(?=[,)])", "", re.sub(r"\s+", " ", re.sub(r"--.*", "", sql)))) for type, name, sql in rows]
 
 
 def test_the_migrations_lead_to_the_schema() -> None:
@@ -117,6 +117,44 @@ def test_a_written_file_has_exactly_the_schema(store: SqliteStore, path: Path) -
     connection.close()
     schema = (resources.files("flux_resourceset.store") / "sql" / "sqlite.sql").read_text()
     assert names == [row[:2] for row in schema_of(schema)]
+
+
+_FIRST = """
+INSERT INTO identity VALUES ('first');
+INSERT INTO documents VALUES ('n', 'a', 1, '{"id":"a"}'), ('n', 'c', 3, '{"id":"c"}');
+INSERT INTO entries VALUES (1, '2026-01-01T00:00:00.000000Z', 't', NULL, NULL, NULL, 0, NULL),
+    (2, '2026-01-02T00:00:00.000000Z', 't', NULL, NULL, NULL, 1, NULL),
+    (3, '2026-01-03T00:00:00.000000Z', 't', NULL, NULL, NULL, 0, '[{"dns":"d.example.com","id":"d"}]');
+INSERT INTO changes VALUES (1, 0, 'n', 'a', 'create', NULL, '{"id":"a"}'), (1, 1, 'n', 'b', 'create', NULL, '{"id":"b"}'),
+    (2, 0, 'n', 'b', 'delete', '{"id":"b"}', NULL), (3, 0, 'n', 'c', 'create', NULL, '{"id":"c"}');
+INSERT INTO tombstones VALUES ('d.example.com', 'd', 3);
+"""
+
+
+@pytest.fixture
+def of_the_first_release(path: Path) -> Path:
+    connection = sqlite3.connect(path)
+    connection.executescript(f"PRAGMA journal_mode = WAL; {sqlite_files.migrations()[0]}")
+    connection.executescript(re.sub(r"'([\[{][^']*)'", r"CAST('\1' AS BLOB)", _FIRST))
+    connection.executescript(f"PRAGMA application_id = {sqlite_files.APPLICATION_ID}; PRAGMA user_version = 1")
+    connection.close()
+    return path
+
+
+def test_a_file_of_the_first_release_is_brought_forward(of_the_first_release: Path) -> None:
+    with pytest.raises(errors.Unavailable, match="has schema 1"):
+        SqliteStore(of_the_first_release, read_only=True)
+    store = SqliteStore(of_the_first_release)
+    found, log = store.snapshot(), store.entries(0)
+    assert (found.epoch, found.revision, set(found.documents["n"])) == ("first", 3, {"a", "c"})
+    assert found.forgone == {("n", "b")}
+    hash = ""
+    for each in log:
+        hash = changes.chained(hash, each)
+    assert found.hash == hash
+    commit(store, entry(4, delete("n", {"id": "c"})))
+    store.close()
+    assert Path(f"{of_the_first_release}.store").exists()
 
 
 def test_a_newer_schema_is_refused(store: SqliteStore, path: Path) -> None:
@@ -314,7 +352,7 @@ def frozen(store: SqliteStore, path: Path) -> Path:
     """A database beside which no file is, nor can be made, whoever runs this: links into nowhere are in their places."""
     commit(store, entry(1, create("n", "a")))
     store.close()
-    assert [file.name for file in path.parent.iterdir()] == ["fleet.db"]
+    assert sorted(file.name for file in path.parent.iterdir()) == ["fleet.db", "fleet.db.store"]
     for name in BESIDE:
         Path(f"{path}{name}").symlink_to("nowhere/at/all")
     return path

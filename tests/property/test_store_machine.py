@@ -138,6 +138,7 @@ class Stores(RuleBasedStateMachine):
         for store in (self.system, self.reader):
             found = store.snapshot()
             assert (found.revision, found.documents) == (wanted.revision, wanted.documents)
+            assert (found.hash, found.forgone) == (wanted.hash, wanted.forgone)
             assert buried(found) == buried(wanted)
             assert store.entries(0) == self.model.entries(0)
 

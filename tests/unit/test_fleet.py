@@ -139,14 +139,6 @@ def test_tombstones_are_loaded_with_a_snapshot() -> None:
     assert found.answer(b"old.example.com/namespaces") == EMPTY
 
 
-def test_loading_anew_forgets_everything_before(ledger: Ledger) -> None:
-    ledger.fleet.answer(b"c1.example.com/namespaces")
-    ledger.fleet.load(Snapshot("other", 1, {"clusters": {}}, ()))
-    assert (ledger.fleet.epoch, ledger.fleet.revision) == ("other", 1)
-    with pytest.raises(errors.NotFound):
-        ledger.fleet.answer(b"c1.example.com/namespaces")
-
-
 # The fleet list
 
 

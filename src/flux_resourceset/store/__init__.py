@@ -6,11 +6,11 @@ Its methods block: the ledger calls the slow ones in a thread.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from flux_resourceset.changes import Entry, Query, Snapshot
+from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, View
 
 
 class Memo(msgspec.Struct, frozen=True):
@@ -22,22 +22,41 @@ class Memo(msgspec.Struct, frozen=True):
     body: bytes
 
 
+class Followed(NamedTuple):
+    """What came behind a head, oldest first, the hash of the log's end, and which start of a writer vouches for it."""
+
+    entries: list[Entry]
+    hash: str
+    opened: str = ""
+
+
 class Transaction(Protocol):
     """The only writer, until it is committed or rolled back."""
 
     @property
     def epoch(self) -> str: ...
 
+    def follow(self, known: Head) -> Followed | None:
+        """As of the store, but nobody can write any more."""
+
     def entries(self, after: int) -> list[Entry]:
         """The log behind a revision, oldest first."""
 
+    def snapshot(self) -> Snapshot: ...
+
     def recall(self, key: str) -> Memo | None: ...
 
-    def commit(self, entry: Entry | None, memo: Memo | None = None, forget_before: str = "") -> None:
-        """Write documents, tombstones and log together, durably, or raise and write nothing."""
+    def commit(
+        self,
+        entry: Entry | None,
+        memo: Memo | None = None,
+        forget_before: str = "",
+        charge: Charge | None = None,
+    ) -> str:
+        """Write documents, tombstones and log together, durably, or raise and write nothing; the hash of the log's end."""
 
     def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:
-        """Put a whole fleet with its log in the place of everything, and commit."""
+        """Put a whole fleet with its log in the place of everything, and commit. Views stay."""
 
     def rollback(self) -> None: ...
 
@@ -48,7 +67,14 @@ class Store(Protocol):
 
     def snapshot(self) -> Snapshot: ...
 
+    def head(self) -> Head: ...
+
+    def follow(self, known: Head) -> Followed | None:
+        """What came behind a head; None when the log does not go on from there: it was replaced, went back, or forked."""
+
     def entries(self, after: int) -> list[Entry]: ...
+
+    def views(self) -> tuple[View, ...]: ...
 
     def epoch(self) -> str:
         """Changes when the log was replaced, so that revisions no longer compare."""

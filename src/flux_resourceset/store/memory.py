@@ -6,8 +6,8 @@ import threading
 import uuid
 
 from flux_resourceset import changes
-from flux_resourceset.changes import Entry, Query, Snapshot, Stored, Tombstone
-from flux_resourceset.store import Memo
+from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, Stored, Tombstone, View
+from flux_resourceset.store import Followed, Memo
 
 
 class MemoryStore:
@@ -17,20 +17,46 @@ class MemoryStore:
         self.documents: dict[str, dict[str, Stored]] = {}
         self.tombstones: dict[str, Tombstone] = {}
         self.log: list[Entry] = []
+        self.hashes: list[str] = []
         self.memos: dict[str, Memo] = {}
+        self._forgone: set[tuple[str, str]] = set()
+        self._views: tuple[View, ...] = ()
+        self._replaced: tuple[str, ...] = ()
+        self._opened = ""
 
     def version(self) -> object:
-        return self._epoch, len(self.log)
+        return self._epoch, len(self.log), self._opened
 
     def epoch(self) -> str:
         return self._epoch
 
+    def head(self) -> Head:
+        return Head(self._epoch, len(self.log), self.hashes[-1] if self.hashes else "")
+
     def snapshot(self) -> Snapshot:
-        documents = {kind: dict(of_kind) for kind, of_kind in self.documents.items() if of_kind}
-        return Snapshot(self._epoch, len(self.log), documents, tuple(self.tombstones.values()))
+        return Snapshot(
+            epoch=self._epoch,
+            revision=len(self.log),
+            documents={kind: dict(of_kind) for kind, of_kind in self.documents.items() if of_kind},
+            tombstones=tuple(self.tombstones.values()),
+            hash=self.head().hash,
+            forgone=frozenset(self._forgone),
+            views=self._views,
+            replaced=self._replaced,
+            opened=self._opened,
+        )
+
+    def follow(self, known: Head) -> Followed | None:
+        hashes = ["", *self.hashes]
+        if known.epoch != self._epoch or known.revision >= len(hashes) or hashes[known.revision] != known.hash:
+            return None
+        return Followed(self.log[known.revision :], hashes[-1], self._opened)
 
     def entries(self, after: int) -> list[Entry]:
         return self.log[after:]
+
+    def views(self) -> tuple[View, ...]:
+        return self._views
 
     def find(self, query: Query) -> list[Entry]:
         matching = (entry for entry in reversed(self.log) if query.matches(entry))
@@ -39,6 +65,12 @@ class MemoryStore:
     def begin(self) -> MemoryTransaction:
         self.lock.acquire()
         return MemoryTransaction(self)
+
+    def append(self, entry: Entry) -> None:
+        self.log.append(entry)
+        self.hashes.append(changes.chained(self.hashes[-1] if self.hashes else "", entry))
+        for key, may in changes.forgoings(entry):
+            (self._forgone.add if may else self._forgone.discard)(key)
 
     def close(self) -> None:
         pass
@@ -52,28 +84,47 @@ class MemoryTransaction:
     def epoch(self) -> str:
         return self._store.epoch()
 
+    def follow(self, known: Head) -> Followed | None:
+        return self._store.follow(known)
+
     def entries(self, after: int) -> list[Entry]:
         return self._store.entries(after)
+
+    def snapshot(self) -> Snapshot:
+        return self._store.snapshot()
 
     def recall(self, key: str) -> Memo | None:
         return self._store.memos.get(key)
 
-    def commit(self, entry: Entry | None, memo: Memo | None = None, forget_before: str = "") -> None:
+    def commit(
+        self,
+        entry: Entry | None,
+        memo: Memo | None = None,
+        forget_before: str = "",
+        charge: Charge | None = None,
+    ) -> str:
         store = self._store
         if entry is not None:
             changes.settle(store.documents, store.tombstones, entry)
-            store.log.append(entry)
+            store.append(entry)
+        if charge is not None:
+            store._views, store._opened = charge.views, charge.opened
         store.memos = {key: old for key, old in store.memos.items() if old.time >= forget_before}
         if memo is not None:
             store.memos[memo.key] = memo
+        hash = store.head().hash
         store.lock.release()
+        return hash
 
     def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:
         store = self._store
+        store._replaced = (*store._replaced, store._epoch)
         store._epoch = snapshot.epoch
         store.documents = {kind: dict(of_kind) for kind, of_kind in snapshot.documents.items()}
         store.tombstones = {tombstone.dns: tombstone for tombstone in snapshot.tombstones}
-        store.log = list(history)
+        store.log, store.hashes, store._forgone = [], [], set()
+        for entry in history:
+            store.append(entry)
         store.memos = {}
         store.lock.release()
 

@@ -1,22 +1,27 @@
-"""The SQLite store: one file in WAL mode, shared by any number of processes."""
+"""The SQLite store: one file in WAL mode, shared by any number of processes.
+
+A connection belongs to one user at a time, and is closed by it: one to follow the log, one for every transaction, one for
+every search.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from flux_resourceset import changes, errors
-from flux_resourceset.changes import Change, Entry, Query, Retired, Snapshot, Stored, Tombstone
-from flux_resourceset.store import Memo, sqlite_files
+from flux_resourceset import errors
+from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, View
+from flux_resourceset.store import Followed, Memo, marker, sqlite_files, sqlite_rows
 
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
-_retired = msgspec.json.Decoder(tuple[Retired, ...]).decode
+# How often the files beside the database are looked at when nothing else has changed: their loss harms nobody who reads, for
+# they stay open, and whoever writes looks first.
+BESIDE_SECONDS = 0.02
 
 
 @contextlib.contextmanager
@@ -33,22 +38,20 @@ def _unusable(path: Path, exc: Exception) -> errors.Unavailable:
 
 
 class SqliteStore:
-    """A reading connection for freshness and queries and, unless read-only, a writing one."""
-
-    def __init__(self, path: Path, *, read_only: bool = False, create: bool = True) -> None:
+    def __init__(self, path: Path, *, read_only: bool = False, create: bool = True, begin_anew: bool = False) -> None:
         self.path = path
         self.read_only = read_only
         self._frozen: object = None
-        self._identity: object = None
         self._size = 0
+        self._beside_again = 0.0
         with _speaking(path):
             if read_only:
                 self._reader = self._open_reader()
             else:
-                self._writer = sqlite_files.open_writer(path, create)
-                self._reader = sqlite_files.connect(path, "ro")
-            self._identity = self._file()
-            self._watch = self._reader.cursor()
+                sqlite_files.prepare(path, create=create, begin_anew=begin_anew)
+                self._connect()
+            self._identity, self._written = self._file()
+            self._beside = self._files_beside()
 
     def _open_reader(self) -> sqlite3.Connection:
         if not sqlite_files.exists(self.path):
@@ -62,244 +65,232 @@ class SqliteStore:
             connection.close()
             if os.path.exists(f"{self.path}-wal"):
                 raise
-            self._frozen = self._file()
+            self._frozen = os.stat(self.path).st_mtime_ns
             connection = sqlite_files.connect(self.path, "ro&immutable=1")
             sqlite_files.check_schema(connection, self.path)
+        self._watch = connection.cursor()
         return connection
 
-    def _file(self) -> object:
-        """Which file it is: replaced ones must not go unnoticed."""
+    def _connect(self) -> None:
+        # a writer's can write, so that the last one to be closed puts the -wal file away
+        self._reader = sqlite_files.connect(self.path, "ro" if self.read_only else "rw")
+        self._reader.execute("PRAGMA query_only = ON")
+        sqlite_files.check_schema(self._reader, self.path)
+        self._watch = self._reader.cursor()
+
+    # Which files they are: lost and replaced ones must not go unnoticed
+
+    def _file(self) -> tuple[object, object]:
+        """Which file it is, and when it was last written to, by a checkpoint or by somebody who should not have."""
         try:
             found = os.stat(self.path)
         except OSError:
-            return None
+            return None, None
         if self._frozen is None:
             grown, self._size = found.st_size >= self._size, found.st_size  # in WAL mode it never shrinks, unless it is cut
-            return found.st_dev, found.st_ino if grown else -1
+            return (found.st_dev, found.st_ino if grown else -1), found.st_mtime_ns
         # read as it is, it must not have changed in any way, and no writer may have begun a -wal beside it
-        return found.st_ino, found.st_mtime_ns, found.st_size, os.path.exists(f"{self.path}-wal")
+        return (found.st_ino, found.st_mtime_ns, found.st_size, os.path.exists(f"{self.path}-wal")), None
+
+    def _files_beside(self) -> object:
+        """The files with the newest data: removed, they stay open here, and nobody else ever sees what is written to them."""
+        found = []
+        for name in sqlite_files.BESIDE if self._frozen is None else ():
+            try:
+                stat = os.stat(f"{self.path}{name}")
+                found.append((stat.st_dev, stat.st_ino))
+            except OSError:
+                found.append((0, 0))
+        return found
 
     # Store
 
     def version(self) -> object:
-        # asked before every answer, so it does without the context manager and keeps a cursor: 4 µs instead of 8
+        # asked before every answer, so it does without context managers and keeps a cursor
+        identity, written = self._file()
+        if identity != self._identity:
+            raise self._replaced()
         try:
-            if self._file() != self._identity:
-                raise errors.Unavailable(f"the database {self.path} was removed or replaced under the running server")
-            return self._watch.execute("PRAGMA data_version").fetchone()[0]
+            now = time.monotonic()
+            if now >= self._beside_again:
+                self._beside_again = now + BESIDE_SECONDS
+                if self._files_beside() != self._beside:
+                    self._save()
+                    raise self._replaced()
+            if written != self._written:  # what a connection remembers of a file that was written over is worth nothing
+                before = self._reader
+                self._connect()
+                before.close()  # only now: the last one to be closed takes the files beside the database with it
+                self._written = written
+            return written, self._watch.execute("PRAGMA data_version").fetchone()[0]
         except sqlite3.Error as exc:
             raise _unusable(self.path, exc) from exc
 
+    def _replaced(self) -> errors.Unavailable:
+        return errors.Unavailable(
+            f"the database {self.path} or a file beside it was removed or replaced under the running server; restore it"
+        )
+
+    def _save(self) -> None:
+        """A -wal file that lost its name is still open: put what it holds into the database before it is closed."""
+        if not self.read_only:
+            self._reader.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
     def epoch(self) -> str:
-        with _speaking(self.path):
-            return _epoch(self._reader)
+        return self.head().epoch
+
+    def head(self) -> Head:
+        with self._reading() as db:
+            return sqlite_rows.head(db)
 
     def snapshot(self) -> Snapshot:
-        with _speaking(self.path), _reading(self._reader) as db:
-            revision, count = db.execute("SELECT coalesce(max(revision), 0), count(*) FROM entries").fetchone()
-            if revision != count:
-                raise errors.Unavailable(
-                    f"the change log of {self.path} has {count} entries up to revision {revision}; restore a backup"
-                )
-            documents: dict[str, dict[str, Stored]] = {}
-            for kind, id, of, body in db.execute("SELECT kind, id, revision, body FROM documents ORDER BY kind, id"):
-                documents.setdefault(kind, {})[id] = Stored(_decode(body), of)
-            tombstones = db.execute("SELECT dns, id, revision FROM tombstones ORDER BY dns").fetchall()
-            return Snapshot(_epoch(db), revision, documents, tuple(Tombstone(*row) for row in tombstones))
+        with self._reading() as db:
+            sqlite_rows.check_whole(db, self.path)
+            return sqlite_rows.snapshot(db)
+
+    def follow(self, known: Head) -> Followed | None:
+        with self._reading() as db:
+            return _followed(db, known)
 
     def entries(self, after: int) -> list[Entry]:
-        with _speaking(self.path), _reading(self._reader) as db:
-            return _entries(db, "revision > ?", (after,), "")
+        with self._reading() as db:
+            return list(sqlite_rows.entries(db, after))
+
+    def views(self) -> tuple[View, ...]:
+        with self._reading() as db:
+            return sqlite_rows.views(db)
+
+    @contextlib.contextmanager
+    def _reading(self, own: sqlite3.Connection | None = None) -> Iterator[sqlite3.Connection]:
+        """Several selects that see one state, of the schema that this program knows."""
+        with _speaking(self.path):
+            connection = own or self._reader
+            connection.execute("BEGIN")
+            try:
+                sqlite_files.check_schema(connection, self.path)
+                yield connection
+            finally:
+                connection.execute("ROLLBACK")
 
     def find(self, query: Query) -> list[Entry]:
-        where, values = _where(query)
-        # with a connection of its own: the reader goes on telling whether the store changed
         mode = "ro" if self._frozen is None else "ro&immutable=1"
-        with _speaking(self.path), contextlib.closing(sqlite_files.connect(self.path, mode)) as own, _reading(own) as db:
-            return _entries(db, where, values, f"ORDER BY revision DESC LIMIT {query.limit:d}")
+        with _speaking(self.path), contextlib.closing(sqlite_files.connect(self.path, mode)) as own, self._reading(own) as db:
+            return list(sqlite_rows.matching(db, query))
 
     def begin(self) -> SqliteTransaction:
-        with _speaking(self.path):
-            sqlite_files.begin_immediate(self._writer)
-        return SqliteTransaction(self._writer, self.path)
+        return SqliteTransaction(self)
+
+    def is_in_place(self) -> bool:
+        """Whether the files are those that were opened; may be asked in any thread."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return False
+        same = (found.st_dev, found.st_ino) == self._identity and self._files_beside() == self._beside
+        self._beside_again = self._beside_again if same else 0.0
+        return same
 
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error):
             self._reader.close()
-            if not self.read_only:
-                self._writer.close()
+
+
+def _followed(db: sqlite3.Connection, known: Head) -> Followed | None:
+    if not sqlite_rows.continues(db, known):
+        return None
+    behind = list(sqlite_rows.entries(db, known.revision))
+    return Followed(behind, sqlite_rows.head(db).hash, sqlite_rows.identity(db).opened)
 
 
 class SqliteTransaction:
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._db = connection
-        self._path = path
+    """Its connection is its own, so nobody closes it while a thread writes with it."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self._path = store.path
+        with _speaking(self._path):
+            if not sqlite_files.exists(self._path):
+                raise errors.Unavailable(f"there is no database at {self._path}; restore it from a backup")
+            self._db = sqlite_files.connect(self._path, "rw")
+            try:
+                sqlite_files.begin_immediate(self._db)
+                sqlite_files.check_schema(self._db, self._path)
+                self._check_place("")
+            except BaseException:
+                self._db.close()
+                raise
+
+    def _check_place(self, consequence: str) -> None:
+        """What is written to a file that lost its name is lost, so it is never acknowledged."""
+        if not self._store.is_in_place():
+            raise errors.Unavailable(f"the database {self._path} or a file beside it was removed or replaced{consequence}")
 
     @property
     def epoch(self) -> str:
         with _speaking(self._path):
-            return _epoch(self._db)
+            return sqlite_rows.identity(self._db).epoch
+
+    def follow(self, known: Head) -> Followed | None:
+        with _speaking(self._path):
+            return _followed(self._db, known)
 
     def entries(self, after: int) -> list[Entry]:
         with _speaking(self._path):
-            return _entries(self._db, "revision > ?", (after,), "")
+            return list(sqlite_rows.entries(self._db, after))
+
+    def snapshot(self) -> Snapshot:
+        with _speaking(self._path):
+            sqlite_rows.check_whole(self._db, self._path)
+            return sqlite_rows.snapshot(self._db)
 
     def recall(self, key: str) -> Memo | None:
         with _speaking(self._path):
             row = self._db.execute("SELECT key, time, digest, body FROM memos WHERE key = ?", (key,)).fetchone()
             return Memo(*row) if row else None
 
-    def commit(self, entry: Entry | None, memo: Memo | None = None, forget_before: str = "") -> None:
-        try:
-            with _speaking(self._path):
-                if entry is not None:
-                    _write_documents(self._db, entry)
-                    _write_log(self._db, [entry])
-                if forget_before:
-                    self._db.execute("DELETE FROM memos WHERE time < ?", (forget_before,))
-                if memo is not None:
-                    self._db.execute(
-                        "INSERT OR REPLACE INTO memos VALUES (?, ?, ?, ?)",
-                        (memo.key, memo.time, memo.digest, memo.body),
-                    )
-                self._db.execute("COMMIT")
-        except errors.Unavailable:
-            self.rollback()
-            raise
+    def commit(
+        self,
+        entry: Entry | None,
+        memo: Memo | None = None,
+        forget_before: str = "",
+        charge: Charge | None = None,
+    ) -> str:
+        with self._writing() as db:
+            if entry is not None and entry.revision == 1:
+                marker.write(self._path, self.epoch)
+            hash = sqlite_rows.head(db).hash if entry is None else sqlite_rows.append(db, entry)
+            if charge is not None:
+                sqlite_rows.write_charge(db, charge)
+            if forget_before:
+                db.execute("DELETE FROM memos WHERE time < ?", (forget_before,))
+            if memo is not None:
+                db.execute(
+                    "INSERT OR REPLACE INTO memos (key, time, digest, body) VALUES (?, ?, ?, ?)",
+                    (memo.key, memo.time, memo.digest, memo.body),
+                )
+        return hash
 
     def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:
+        with self._writing() as db:
+            if snapshot.revision:
+                marker.write(self._path, snapshot.epoch)
+            sqlite_rows.write_whole(db, snapshot, history)
+            sqlite_rows.check_whole(db, self._path)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
         try:
             with _speaking(self._path):
-                for table in ("changes", "entries", "documents", "tombstones", "memos"):
-                    self._db.execute(f"DELETE FROM {table}")  # noqa: S608  # names from the line above
-                self._db.execute("UPDATE identity SET epoch = ?", (snapshot.epoch,))
-                self._db.executemany(
-                    "INSERT INTO documents VALUES (?, ?, ?, ?)",
-                    (
-                        (kind, id, stored.revision, _encode(stored.body))
-                        for kind, of_kind in snapshot.documents.items()
-                        for id, stored in of_kind.items()
-                    ),
-                )
-                self._db.executemany(
-                    "INSERT INTO tombstones VALUES (?, ?, ?)", ((t.dns, t.id, t.revision) for t in snapshot.tombstones)
-                )
-                _write_log(self._db, history)
+                yield self._db
+                self._check_place("; nothing was written")
                 self._db.execute("COMMIT")
-        except errors.Unavailable:
+                self._check_place(" while it was written; whether the change is kept is unknown: look before you send it again")
+        finally:
             self.rollback()
-            raise
 
     def rollback(self) -> None:
         with contextlib.suppress(sqlite3.Error):
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
-
-
-@contextlib.contextmanager
-def _reading(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Several selects that see one state."""
-    connection.execute("BEGIN")
-    try:
-        yield connection
-    finally:
-        connection.execute("ROLLBACK")
-
-
-# Rows
-
-
-def _epoch(db: sqlite3.Connection) -> str:
-    row = db.execute("SELECT epoch FROM identity").fetchone()
-    if row is None:
-        raise errors.Unavailable("the database has lost its identity; restore a backup")
-    epoch: str = row[0]
-    return epoch
-
-
-def _entries(db: sqlite3.Connection, where: str, values: Iterable[object], tail: str) -> list[Entry]:
-    rows = db.execute(
-        "SELECT revision, time, actor, on_behalf_of, request_id, reason, forced, retired FROM entries "  # noqa: S608  # our words
-        f"WHERE {where} {tail or 'ORDER BY revision'}",
-        tuple(values),
-    ).fetchall()
-    return [
-        Entry(
-            revision,
-            time,
-            actor,
-            on_behalf_of,
-            request_id,
-            reason,
-            bool(forced),
-            _changes(db, revision),
-            _retired(retired) if retired else (),
-        )
-        for revision, time, actor, on_behalf_of, request_id, reason, forced, retired in rows
-    ]
-
-
-def _changes(db: sqlite3.Connection, revision: int) -> tuple[Change, ...]:
-    rows = db.execute("SELECT kind, id, operation, before, after FROM changes WHERE revision = ? ORDER BY position", (revision,))
-    return tuple(Change(kind, id, operation, _document(before), _document(after)) for kind, id, operation, before, after in rows)
-
-
-def _where(query: Query) -> tuple[str, list[object]]:
-    terms = {
-        "revision < ?": query.before,
-        "actor = ?": query.actor,
-        "time >= ?": query.since,
-        "time <= ?": query.until,
-    }
-    of_change = {"kind = ?": query.kind, "id = ?": query.id}
-    where = [term for term, value in terms.items() if value is not None]
-    values: list[object] = [value for value in terms.values() if value is not None]
-    inner = [term for term, value in of_change.items() if value is not None]
-    if inner:
-        where.append(f"revision IN (SELECT revision FROM changes WHERE {' AND '.join(inner)})")  # noqa: S608  # our words
-        values += [value for value in of_change.values() if value is not None]
-    return " AND ".join(where) or "true", values
-
-
-def _document(body: bytes | None) -> changes.Document | None:
-    return None if body is None else _decode(body)
-
-
-def _body(document: changes.Document | None) -> bytes | None:
-    return None if document is None else _encode(document)
-
-
-def _write_documents(db: sqlite3.Connection, entry: Entry) -> None:
-    gone = [(change.kind, change.id) for change in entry.changes if change.after is None]
-    kept = [(c.kind, c.id, entry.revision, _encode(c.after)) for c in entry.changes if c.after is not None]
-    db.executemany("DELETE FROM documents WHERE kind = ? AND id = ?", gone)
-    db.executemany("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", kept)
-    for dns, tombstone in changes.retirements(entry):
-        if tombstone is None:
-            db.execute("DELETE FROM tombstones WHERE dns = ?", (dns,))
-        else:
-            db.execute("INSERT OR REPLACE INTO tombstones VALUES (?, ?, ?)", (dns, tombstone.id, tombstone.revision))
-
-
-def _write_log(db: sqlite3.Connection, entries: Iterable[Entry]) -> None:
-    for e in entries:
-        db.execute(
-            "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                e.revision,
-                e.time,
-                e.actor,
-                e.on_behalf_of,
-                e.request_id,
-                e.reason,
-                int(e.forced),
-                _encode(e.retired) if e.retired else None,
-            ),
-        )
-        db.executemany(
-            "INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                (e.revision, position, c.kind, c.id, c.operation, _body(c.before), _body(c.after))
-                for position, c in enumerate(e.changes)
-            ),
-        )
+        with contextlib.suppress(sqlite3.Error):
+            self._db.close()

@@ -1,10 +1,12 @@
-"""How a SQLite file is opened: created with its schema and migrated by a writer, only checked by a reader."""
+"""How a SQLite file is opened: created whole and migrated by a writer, only checked by a reader."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sqlite3
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -12,12 +14,15 @@ from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
 
-from flux_resourceset import errors
+from flux_resourceset import atomic_files, errors
+from flux_resourceset.store import marker, sqlite_rows
 
 APPLICATION_ID = 0x464C5258  # "FLRX": not just any SQLite file
 BUSY_SECONDS = 7.0  # how long to wait for another process's write; a server that stops has eight
+BESIDE = ("-wal", "-shm")  # the newest data, and where they are
 
 REMEDY = "start a server with API_MODE=crud on it first"
+_LOST = "restore it from a backup, or start once with --begin-anew to give up what was in it"
 
 
 def migrations() -> list[str]:
@@ -28,6 +33,7 @@ def migrations() -> list[str]:
 
 
 SCHEMA_VERSION = len(migrations())
+_CHAINED = 2  # the version of the schema since which entries have hashes
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
@@ -36,30 +42,28 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
         f"file:{quote(str(path))}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False,
         timeout=BUSY_SECONDS,
     )  # fmt: skip
-    connection.execute("PRAGMA foreign_keys = ON")
+    if mode == "rw":
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = FULL")
     return connection
 
 
-def open_writer(path: Path, create: bool) -> sqlite3.Connection:
+def prepare(path: Path, *, create: bool, begin_anew: bool) -> None:
+    """Leave a whole, good store of this schema at the path, or refuse."""
+    _check_presence(path, create, begin_anew)
     if not exists(path):
-        if not create:
-            raise errors.Unavailable(f"there is no database at {path}; use mode=rwc in DATABASE_URL to create it")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # the -wal and -shm files take the same mode
-        except OSError as exc:
-            raise errors.Unavailable(f"the database {path} cannot be created: {exc.strerror}") from exc
-    elif os.path.getsize(path) == 0 and (not create or _size(Path(f"{path}-wal"))):
-        # an empty file is a new one to us only when we may create one, and when no log says that there was more
-        raise errors.Unavailable(f"the database {path} is damaged (it is empty); restore it from a backup")
-    connection = connect(path, "rw")
-    _retry(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
-    connection.execute("PRAGMA synchronous = FULL")
-    damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if damage != "ok":
-        raise errors.Unavailable(f"the database {path} is damaged ({damage}); restore it from a backup")
-    _migrate(connection, path)
-    return connection
+        _create(path)
+    with contextlib.closing(connect(path, "rw")) as connection:
+        _check_kind(connection, path)
+        _retry(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
+        damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if damage != "ok":
+            raise errors.Unavailable(f"the database {path} is damaged ({damage}); restore it from a backup")
+        _migrate(connection, path)
+        _check_marker(connection, path, begin_anew)
+
+
+# What is there
 
 
 def exists(path: Path) -> bool:
@@ -74,33 +78,114 @@ def exists(path: Path) -> bool:
     return True
 
 
-def _size(path: Path) -> int:
-    return os.path.getsize(path) if os.path.exists(path) else 0
+def _check_presence(path: Path, create: bool, begin_anew: bool) -> None:
+    """A store that was lost is never begun anew unless somebody says so: an empty fleet deletes what clusters run."""
+    if exists(path) and os.path.getsize(path):
+        return
+    emptied = exists(path)
+    left = [f"{path}{name}" for name in BESIDE if os.path.exists(f"{path}{name}") and os.path.getsize(f"{path}{name}")]
+    known = marker.read(path)
+    if begin_anew and create:
+        path.unlink(missing_ok=True)
+        for name in left:  # SQLite would take them for the new file's
+            os.replace(name, f"{name}.lost")
+        marker.remove(path)
+    elif emptied:
+        raise errors.Unavailable(f"the database {path} is damaged (it is empty); {_LOST}")
+    elif known is not None or left:
+        said = marker.place(path) if known is not None else left[0]
+        raise errors.Unavailable(f"the database {path} is lost: {said} says that there was one; {_LOST}")
+    elif not create:
+        raise errors.Unavailable(f"there is no database at {path}; use mode=rwc in DATABASE_URL to create it")
+
+
+def _check_marker(connection: sqlite3.Connection, path: Path, begin_anew: bool) -> None:
+    """The marker names this store from its first document on; an empty store in the place of a filled one is a lost one."""
+    head = sqlite_rows.head(connection)
+    known = marker.read(path)
+    if head.revision == 0 and known not in (None, head.epoch):
+        if not begin_anew:
+            raise errors.Unavailable(
+                f"the database {path} is empty and not the one that was here, as {marker.place(path)} says; {_LOST}"
+            )
+        marker.remove(path)
+    elif head.revision and known != head.epoch:
+        marker.write(path, head.epoch)
+
+
+def _create(path: Path) -> None:
+    """A store without documents, which appears at its path as a whole: nobody ever sees half of one."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")  # for its owner alone
+        os.close(number)
+    except OSError as exc:
+        raise errors.Unavailable(f"the database {path} cannot be created: {exc.strerror}") from exc
+    made = Path(name)
+    try:
+        with contextlib.closing(connect(made, "rw")) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("BEGIN IMMEDIATE")
+            for step in migrations():
+                _run(connection, step)
+            connection.execute("INSERT INTO identity (epoch) VALUES (?)", (uuid.uuid4().hex,))
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            connection.execute("COMMIT")
+        _put_in_place(made, path)
+    except OSError as exc:
+        raise errors.Unavailable(f"the database {path} cannot be created: {exc.strerror}") from exc
+    finally:
+        for beside in ("", *BESIDE):
+            Path(f"{made}{beside}").unlink(missing_ok=True)
+
+
+def _put_in_place(made: Path, path: Path) -> None:
+    try:
+        os.link(made, path)
+    except FileExistsError:
+        pass  # another process was faster
+    except OSError:  # no links on this file system
+        if not exists(path):
+            os.rename(made, path)
+    atomic_files.sync_directory(path.parent)
+
+
+# The schema
+
+
+def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
+    """Before anything is written to it: ours have had a schema since they appeared."""
+    if _version(connection) == 0:
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        whose = "belongs to another program" if tables else f"is damaged (it is empty); {_LOST}"
+        raise errors.Unavailable(f"the database {path} {whose}")
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    if _version(connection) == SCHEMA_VERSION:
+    version = _version(connection)
+    if version == SCHEMA_VERSION:
         return  # without waiting for the lock of another writer
     begin_immediate(connection)
     try:
         version = _version(connection)
-        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-        if version == 0 and tables:
-            raise errors.Unavailable(f"the database {path} belongs to another program")
         if version > SCHEMA_VERSION:
             raise errors.Unavailable(f"the database {path} has schema {version}, newer than this program's {SCHEMA_VERSION}")
         for step in migrations()[version:]:
-            for statement in _statements(step):
-                connection.execute(statement)
-        if version == 0:
-            connection.execute("INSERT INTO identity VALUES (?)", (uuid.uuid4().hex,))
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            _run(connection, step)
+        if version < _CHAINED:
+            sqlite_rows.chain_anew(connection)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _run(connection: sqlite3.Connection, script: str) -> None:
+    for statement in _statements(script):
+        connection.execute(statement)
 
 
 def _statements(script: str) -> Iterator[str]:
@@ -114,6 +199,7 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def check_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """With every change of the store: another release may have brought the schema forward under a running process."""
     version = _version(connection)
     if version == 0:
         raise errors.Unavailable(f"the database {path} has no schema yet; {REMEDY}")
@@ -130,6 +216,9 @@ def _version(connection: sqlite3.Connection) -> int:
     if not mine:
         raise errors.Unavailable("the database belongs to another program")
     return version
+
+
+# Locks
 
 
 def begin_immediate(connection: sqlite3.Connection) -> None:

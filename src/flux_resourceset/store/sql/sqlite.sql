@@ -1,6 +1,8 @@
 -- The schema as a whole; sqlite_001.sql and its followers lead to it step by step, and a test proves both equal.
 CREATE TABLE identity (
-    epoch TEXT NOT NULL -- changes when the log is replaced
+    epoch TEXT NOT NULL, -- changes when the log is replaced
+    replaced TEXT NOT NULL DEFAULT '[]', -- JSON: the epochs in whose place an import has put this one
+    opened TEXT NOT NULL DEFAULT '' -- when a writer last vouched for it
 ) STRICT;
 
 CREATE TABLE documents (
@@ -25,7 +27,11 @@ CREATE TABLE entries (
     request_id TEXT,
     reason TEXT,
     forced INTEGER NOT NULL,
-    retired BLOB -- JSON: tombstones that an import brought along
+    retired BLOB, -- JSON: tombstones that an import brought along
+    forgone BLOB, -- JSON: definitions deleted by force elsewhere, that an import brought along
+    vanished BLOB, -- JSON: DNS names of clusters that went without being decommissioned
+    documents INTEGER NOT NULL DEFAULT 0, -- how many there are after it
+    hash TEXT NOT NULL DEFAULT '' -- over the hash of the entry before it
 ) STRICT;
 
 CREATE TABLE changes (
@@ -46,4 +52,16 @@ CREATE TABLE memos (
     time TEXT NOT NULL,
     digest TEXT NOT NULL,
     body BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE forgone ( -- definitions that the log says were deleted by force, so that references may do without them
+    kind TEXT NOT NULL,
+    id TEXT NOT NULL,
+    PRIMARY KEY (kind, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE views ( -- what the documents were written for
+    endpoint TEXT PRIMARY KEY NOT NULL,
+    kind TEXT NOT NULL,
+    field TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;

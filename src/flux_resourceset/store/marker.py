@@ -1,0 +1,46 @@
+"""The marker beside a database: says that there was a store with documents, also when the database is lost."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from flux_resourceset import atomic_files, errors
+
+
+def place(database: Path) -> Path:
+    return Path(f"{database}.store")
+
+
+class Marker(msgspec.Struct):
+    store: str  # the name of the database file, for whoever finds the marker alone
+    epoch: str
+
+
+def read(database: Path) -> str | None:
+    """The epoch of the store that was here; None if there was none. One that cannot be read stands for a store all the same."""
+    try:
+        return msgspec.json.decode(place(database).read_bytes(), type=Marker).epoch
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, msgspec.DecodeError):
+        return ""
+
+
+def write(database: Path, epoch: str) -> None:
+    """Durably, before the first document is."""
+    content = msgspec.json.encode(Marker(database.name, epoch)) + b"\n"
+    try:
+        atomic_files.replace(place(database), content)
+    except OSError as exc:
+        raise errors.Unavailable(
+            f"{place(database)} cannot be written ({exc.strerror}), and no document goes into a store without its marker; "
+            "make its directory writable"
+        ) from exc
+
+
+def remove(database: Path) -> None:
+    place(database).unlink(missing_ok=True)
+    atomic_files.sync_directory(Path(os.path.dirname(database) or "."))

@@ -1,0 +1,272 @@
+"""Entries, documents and what goes with them, as rows of SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from flux_resourceset import changes, errors
+from flux_resourceset.changes import Change, Charge, Entry, Forgone, Head, Query, Retired, Snapshot, Stored, Tombstone, View
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+_retired = msgspec.json.Decoder(tuple[Retired, ...]).decode
+_forgone = msgspec.json.Decoder(tuple[Forgone, ...]).decode
+_names = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+# Where the log stands
+
+
+class Identity(NamedTuple):
+    epoch: str
+    replaced: tuple[str, ...]
+    opened: str
+
+
+def identity(db: sqlite3.Connection) -> Identity:
+    row = db.execute("SELECT epoch, replaced, opened FROM identity").fetchone()
+    if row is None:
+        raise errors.Unavailable("the database has lost its identity; restore a backup")
+    return Identity(row[0], _names(row[1]), row[2])
+
+
+def head(db: sqlite3.Connection) -> Head:
+    row = db.execute("SELECT revision, hash FROM entries ORDER BY revision DESC LIMIT 1").fetchone()
+    return Head(identity(db).epoch, *(row or (0, "")))
+
+
+def continues(db: sqlite3.Connection, known: Head) -> bool:
+    """Whether the log goes on from a head, or ends there."""
+    if identity(db).epoch != known.epoch:
+        return False
+    if known.revision == 0:
+        return not known.hash
+    row = db.execute("SELECT hash FROM entries WHERE revision = ?", (known.revision,)).fetchone()
+    return row is not None and row[0] == known.hash
+
+
+def check_whole(db: sqlite3.Connection, path: object) -> None:
+    """The log has no gaps, and the documents are those that it speaks of. Grows with documents, and a little with the log."""
+    revision, count = db.execute("SELECT coalesce(max(revision), 0), count(*) FROM entries").fetchone()
+    if revision != count:
+        raise errors.Unavailable(f"the change log of {path} has {count} entries up to revision {revision}; restore a backup")
+    row = db.execute("SELECT documents FROM entries WHERE revision = ?", (revision,)).fetchone()
+    wanted, found = row[0] if row else 0, db.execute("SELECT count(*) FROM documents").fetchone()[0]
+    if wanted != found:
+        raise errors.Unavailable(f"{path} has {found} documents, and its log speaks of {wanted}; restore a backup")
+    unlike = db.execute(
+        "SELECT kind, id FROM documents WHERE revision IS NOT"
+        " (SELECT max(c.revision) FROM changes c WHERE c.kind = documents.kind AND c.id = documents.id) LIMIT 1"
+    ).fetchone()
+    if unlike:
+        raise errors.Unavailable(f"{path}: {unlike[0]} {unlike[1]!r} is not what the log says it is; restore a backup")
+
+
+# Reading
+
+
+def snapshot(db: sqlite3.Connection) -> Snapshot:
+    whose, at = identity(db), head(db)
+    documents: dict[str, dict[str, Stored]] = {}
+    for kind, id, revision, body in db.execute("SELECT kind, id, revision, body FROM documents ORDER BY kind, id"):
+        documents.setdefault(kind, {})[id] = Stored(_decode(body), revision)
+    tombstones = db.execute("SELECT dns, id, revision FROM tombstones ORDER BY dns").fetchall()
+    forgone = db.execute("SELECT kind, id FROM forgone").fetchall()
+    return Snapshot(
+        epoch=whose.epoch,
+        revision=at.revision,
+        documents=documents,
+        tombstones=tuple(Tombstone(*row) for row in tombstones),
+        hash=at.hash,
+        forgone=frozenset(forgone),
+        views=views(db),
+        replaced=whose.replaced,
+        opened=whose.opened,
+    )
+
+
+def views(db: sqlite3.Connection) -> tuple[View, ...]:
+    return tuple(View(*row) for row in db.execute("SELECT endpoint, kind, field FROM views ORDER BY endpoint"))
+
+
+_ENTRY = "SELECT revision, time, actor, on_behalf_of, request_id, reason, forced, retired, forgone, vanished FROM entries"
+
+
+def entries(db: sqlite3.Connection, after: int) -> Iterator[Entry]:
+    """The log behind a revision, oldest first."""
+    return _read(db, f"{_ENTRY} WHERE revision > ? ORDER BY revision", (after,))
+
+
+def matching(db: sqlite3.Connection, query: Query) -> Iterator[Entry]:
+    """Those that a query asks for, newest first."""
+    where, values = _where(query)
+    return _read(db, f"{_ENTRY} WHERE {where} ORDER BY revision DESC LIMIT {query.limit:d}", values)
+
+
+def _read(db: sqlite3.Connection, statement: str, values: Iterable[object]) -> Iterator[Entry]:
+    for revision, time, actor, on_behalf_of, request_id, reason, forced, *brought in db.execute(statement, tuple(values)):
+        retired, forgone, vanished = brought
+        yield Entry(
+            revision=revision,
+            time=time,
+            actor=actor,
+            on_behalf_of=on_behalf_of,
+            request_id=request_id,
+            reason=reason,
+            forced=bool(forced),
+            changes=_changes(db, revision),
+            retired=_retired(retired) if retired else (),
+            forgone=_forgone(forgone) if forgone else (),
+            vanished=_names(vanished) if vanished else (),
+        )
+
+
+def _changes(db: sqlite3.Connection, revision: int) -> tuple[Change, ...]:
+    rows = db.execute("SELECT kind, id, operation, before, after FROM changes WHERE revision = ? ORDER BY position", (revision,))
+    return tuple(Change(kind, id, operation, _document(before), _document(after)) for kind, id, operation, before, after in rows)
+
+
+def _where(query: Query) -> tuple[str, list[object]]:
+    terms = {
+        "revision < ?": query.before,
+        "actor = ?": query.actor,
+        "time >= ?": query.since,
+        "time <= ?": query.until,
+    }
+    of_change = {"kind = ?": query.kind, "id = ?": query.id}
+    where = [term for term, value in terms.items() if value is not None]
+    values: list[object] = [value for value in terms.values() if value is not None]
+    inner = [term for term, value in of_change.items() if value is not None]
+    if inner:
+        where.append(f"revision IN (SELECT revision FROM changes WHERE {' AND '.join(inner)})")  # noqa: S608  # our words
+        values += [value for value in of_change.values() if value is not None]
+    return " AND ".join(where) or "true", values
+
+
+def _document(body: bytes | None) -> changes.Document | None:
+    return None if body is None else _decode(body)
+
+
+# Writing
+
+
+def append(db: sqlite3.Connection, entry: Entry) -> str:
+    """Documents and log of an entry, on top of what is there; the hash of the log's new end."""
+    previous, documents = _end(db, entry.revision)
+    hash = changes.chained(previous, entry)
+    _write_documents(db, entry)
+    _write_entry(db, entry, hash, documents + _growth(entry))
+    return hash
+
+
+def _end(db: sqlite3.Connection, revision: int) -> tuple[str, int]:
+    """Hash and number of documents before a revision, which must be the next one."""
+    row = db.execute("SELECT revision, hash, documents FROM entries ORDER BY revision DESC LIMIT 1").fetchone()
+    newest, hash, documents = row or (0, "", 0)
+    if revision != newest + 1:
+        raise errors.Unavailable(f"revision {revision} cannot follow revision {newest}; try again")
+    return hash, documents
+
+
+def _growth(entry: Entry) -> int:
+    return sum((change.before is None) - (change.after is None) for change in entry.changes)
+
+
+def write_whole(db: sqlite3.Connection, whole: Snapshot, history: Iterable[Entry]) -> str:
+    """A fleet with its log in the place of everything; the hash of the log's end."""
+    before = identity(db)
+    for table in ("changes", "entries", "documents", "tombstones", "forgone", "memos"):
+        db.execute(f"DELETE FROM {table}")  # noqa: S608  # names from the line above
+    replaced = [*before.replaced, before.epoch]
+    db.execute("UPDATE identity SET epoch = ?, replaced = ?", (whole.epoch, msgspec.json.encode(replaced).decode()))
+    hash, documents = "", 0
+    for entry in history:
+        hash, documents = changes.chained(hash, entry), documents + _growth(entry)
+        _write_entry(db, entry, hash, documents)
+        _write_forgone(db, entry)
+    db.executemany(
+        "INSERT INTO documents (kind, id, revision, body) VALUES (?, ?, ?, ?)",
+        (
+            (kind, id, stored.revision, _encode(stored.body))
+            for kind, of_kind in whole.documents.items()
+            for id, stored in of_kind.items()
+        ),
+    )
+    rows = ((tombstone.dns, tombstone.id, tombstone.revision) for tombstone in whole.tombstones)
+    db.executemany("INSERT INTO tombstones (dns, id, revision) VALUES (?, ?, ?)", rows)
+    return hash
+
+
+def write_charge(db: sqlite3.Connection, charge: Charge) -> None:
+    db.execute("UPDATE identity SET opened = ?", (charge.opened,))
+    db.execute("DELETE FROM views")
+    rows = ((view.endpoint, view.kind, view.field) for view in charge.views)
+    db.executemany("INSERT INTO views (endpoint, kind, field) VALUES (?, ?, ?)", rows)
+
+
+def chain_anew(db: sqlite3.Connection) -> None:
+    """What version 2 knows of a log that was written before it. Grows with the log."""
+    hash, documents = "", 0
+    for entry in entries(db, 0):
+        hash, documents = changes.chained(hash, entry), documents + _growth(entry)
+        db.execute("UPDATE entries SET hash = ?, documents = ? WHERE revision = ?", (hash, documents, entry.revision))
+        _write_forgone(db, entry)
+
+
+def _write_documents(db: sqlite3.Connection, entry: Entry) -> None:
+    gone = [(change.kind, change.id) for change in entry.changes if change.after is None]
+    kept = ((c.kind, c.id, entry.revision, _encode(c.after)) for c in entry.changes if c.after is not None)
+    db.executemany("DELETE FROM documents WHERE kind = ? AND id = ?", gone)
+    db.executemany("INSERT OR REPLACE INTO documents (kind, id, revision, body) VALUES (?, ?, ?, ?)", kept)
+    for dns, tombstone in changes.retirements(entry):
+        if tombstone is None:
+            db.execute("DELETE FROM tombstones WHERE dns = ?", (dns,))
+        else:
+            db.execute(
+                "INSERT OR REPLACE INTO tombstones (dns, id, revision) VALUES (?, ?, ?)", (dns, tombstone.id, tombstone.revision)
+            )
+    _write_forgone(db, entry)
+
+
+def _write_forgone(db: sqlite3.Connection, entry: Entry) -> None:
+    for key, may in changes.forgoings(entry):
+        if may:
+            db.execute("INSERT OR REPLACE INTO forgone (kind, id) VALUES (?, ?)", key)
+        else:
+            db.execute("DELETE FROM forgone WHERE kind = ? AND id = ?", key)
+
+
+def _write_entry(db: sqlite3.Connection, entry: Entry, hash: str, documents: int) -> None:
+    db.execute(
+        "INSERT INTO entries (revision, time, actor, on_behalf_of, request_id, reason, forced, retired, forgone, vanished,"
+        " documents, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            entry.revision,
+            entry.time,
+            entry.actor,
+            entry.on_behalf_of,
+            entry.request_id,
+            entry.reason,
+            int(entry.forced),
+            _encode(entry.retired) if entry.retired else None,
+            _encode(entry.forgone) if entry.forgone else None,
+            _encode(entry.vanished) if entry.vanished else None,
+            documents,
+            hash,
+        ),
+    )
+    db.executemany(
+        "INSERT INTO changes (revision, position, kind, id, operation, before, after) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            (entry.revision, position, c.kind, c.id, c.operation, _body(c.before), _body(c.after))
+            for position, c in enumerate(entry.changes)
+        ),
+    )
+
+
+def _body(document: changes.Document | None) -> bytes | None:
+    return None if document is None else _encode(document)

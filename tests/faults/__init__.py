@@ -1,0 +1,1 @@
+"""What goes wrong, with real processes."""
