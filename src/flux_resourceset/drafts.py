@@ -92,12 +92,8 @@ class Draft:
         self._put(kind, id, document)
 
     def merge(self, kind: Kind, id: str, patch: Any) -> None:
-        merged = documents.merge_patch(self.require(kind.name, id), patch)
-        lost = [name for name in self._left(kind, id) if isinstance(merged, dict) and name not in merged]
-        found = [
-            Violation(pointer([name]), "is of a kind that is not configured now; it stays until that is back") for name in lost
-        ]
-        self._put(kind, id, merged, found)
+        before = self.require(kind.name, id)
+        self._put(kind, id, documents.merge_patch(before, patch))
 
     def put(self, kind: Kind, document: Any) -> str:
         """Create or replace, whatever was there."""

@@ -326,3 +326,21 @@ def test_what_idles_for_two_sweeps_is_closed_and_what_polls_is_kept(fast: poll.F
 
     seen, answer = asyncio.run(scene())
     assert (seen, answer[:15]) == (b"", b"HTTP/1.1 200 OK")
+
+
+def test_header_blocks_are_remembered_up_to_a_bound(fast: poll.Fast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(poll, "_MAX_HEADS", 3)
+
+    async def ask(number: int) -> bytes:
+        return fast.answer(request(HOST, TOKEN, b"User-Agent: %d" % number)) or b""
+
+    for number in (*range(10), 9):
+        assert asyncio.run(ask(number)).endswith(b'{"inputs":[]}')
+        assert 0 < len(fast.heads) <= 3
+
+
+def test_the_date_of_an_answer_is_the_one_of_http(fast: poll.Fast) -> None:
+    async def answer() -> bytes:
+        return fast.answer(PLAIN) or b""
+
+    assert re.search(rb"\r\ndate: [A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT\r\n", asyncio.run(answer()))

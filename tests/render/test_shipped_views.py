@@ -175,22 +175,55 @@ def test_a_role_binding_is_recreated_when_its_role_changes() -> None:
     assert found["subjects"] == []
 
 
+@pytest.mark.parametrize("id", ["1", "true", "null", "y", "1e3", "0x1f"])
+def test_an_id_that_looks_like_something_else_is_a_name(id: str) -> None:
+    digest = {"digest": id}  # which is one of those as often as not
+    (namespace,) = rendered("namespaces", {"id": id, "labels": {id: id}, "annotations": {id: id}, **digest})
+    assert namespace["metadata"]["name"] == namespace["metadata"]["labels"][id] == id
+    assert namespace["metadata"]["annotations"] == {
+        id: id, "event.toolkit.fluxcd.io/digest": id, "fluxcd.controlplane.io/prune": "disabled",
+    }  # fmt: skip
+    subject = {"kind": "ServiceAccount", "name": id, "namespace": id}
+    (binding,) = rendered("rolebindings", {"id": id, "role": id, "subjects": [subject], **digest})
+    assert (binding["metadata"]["name"], binding["roleRef"]["name"], binding["subjects"]) == (id, id, [subject])
+    assert binding["metadata"]["annotations"]["event.toolkit.fluxcd.io/digest"] == id
+    source = {"oci_url": "https://x", "oci_tag": id}
+    release = components({"id": id, "component_path": id, "source": source, "patches": {id: id}, **digest})["HelmRelease"]
+    assert (release["spec"]["releaseName"], release["spec"]["targetNamespace"]) == (id, id)
+    chart = release["spec"]["chart"]["spec"]
+    assert (chart["chart"], chart["version"]) == (id, id)
+    assert release["spec"]["valuesFrom"][0]["valuesKey"] == id
+    assert release["metadata"]["annotations"]["event.toolkit.fluxcd.io/digest"] == id
+
+
 # What holds of every view
 
 
 @pytest.mark.parametrize("kind", KINDS.referenced, ids=lambda kind: kind.endpoint)
-def test_a_view_is_about_itself_in_the_namespace_of_flux_and_is_not_substituted(kind: Kind) -> None:
+def test_a_view_is_about_itself_in_the_namespace_of_flux(kind: Kind) -> None:
     found = template(kind)
     assert (found["apiVersion"], found["kind"]) == ("fluxcd.controlplane.io/v1", "ResourceSet")
     assert (found["metadata"]["name"], found["metadata"]["namespace"]) == (kind.endpoint, "flux-system")
-    annotations = found["metadata"]["annotations"]
-    assert annotations["kustomize.toolkit.fluxcd.io/substitute"] == "disabled"
-    assert annotations["fluxcd.controlplane.io/reconcileEvery"] == "10m"
+    assert found["metadata"]["annotations"]["fluxcd.controlplane.io/reconcileEvery"] == "10m"
     assert found["spec"]["inputsFrom"] == [{"kind": "ResourceSetInputProvider", "name": kind.endpoint}]
     waits = [each for each in found["spec"]["dependsOn"] if each["kind"] == "ResourceSetInputProvider"]
     assert [(each["apiVersion"], each["name"], each["namespace"], each["ready"]) for each in waits] == [
         ("fluxcd.controlplane.io/v1", kind.endpoint, "flux-system", True)
     ]
+
+
+@pytest.mark.parametrize("view", ["namespaces", "platform-components", "rolebindings"])
+def test_a_shipped_provider_asks_for_its_own_view_and_for_all_of_it(view: str) -> None:
+    ((_, found),) = dialect.documents(bundle.provider(view) or "")
+    assert (found["apiVersion"], found["kind"]) == ("fluxcd.controlplane.io/v1", "ResourceSetInputProvider")
+    assert (found["metadata"]["name"], found["metadata"]["namespace"]) == (view, "flux-system")
+    assert found["metadata"]["annotations"]["fluxcd.controlplane.io/reconcileEvery"] == "5m"
+    assert found["spec"] == {
+        "type": "ExternalService",
+        "url": f"${{INTERNAL_API_URL}}/api/v2/flux/clusters/${{CLUSTER_DNS}}/{view}",
+        "secretRef": {"name": "internal-api-token"},
+        "filter": {"limit": 10000},
+    }
 
 
 def test_what_delivers_the_views_never_prunes_them_and_knows_whose_they_are() -> None:
