@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _SRC = "src/flux_resourceset"
+_COMPONENTS = "deploy/cluster/views/platform-components/resourceset.yaml"
 
 EXPLAINED: dict[str, str] = {
     f'{_SRC}/merge.py _part: patches = cluster["patches"].get(reference["id"]) if kind.patches else None '
@@ -14,5 +15,22 @@ EXPLAINED: dict[str, str] = {
     ),
     f"{_SRC}/rules.py _doubts: continue → pass": (
         "a reference that pins no version gives nothing to doubt; this only saves looking its definition up"
+    ),
+    f"{_SRC}/http/poll.py Fast.answer: if end < 0: → if (end <= 0):": "the end is looked for behind the start of the line",
+    f'{_SRC}/http/poll.py Fast.answer: if not (data.startswith(_START) and data.endswith(b"\\r\\n\\r\\n")) '
+    'or len(data) > MAX_HEAD_BYTES: → if not (data.startswith(_START) and data.endswith(b"\\r\\n\\r\\n")) '
+    "or (len(data) >= MAX_HEAD_BYTES):": "the ordinary route answers a head of just that size alike",
+    **dict.fromkeys(
+        [
+            f"{_COMPONENTS} {object}: {line} | quote >> → {line} >>"
+            for line, *objects in (
+                ("name: << $values", "ConfigMap", "HelmRelease", "Kustomization"),
+                ("name: << $source", "HelmRepository", "HelmRelease", "GitRepository", "Kustomization"),
+                ('name: << printf "platform-%s" inputs.id', "HelmRelease", "Kustomization"),
+                ('- name: << printf "platform-%s" $dependency', "HelmRelease", "Kustomization"),
+            )
+            for object in objects
+        ],
+        "begins with a word, and the rest are letters, digits and hyphens: YAML takes it for text in any case",
     ),
 }

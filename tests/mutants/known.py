@@ -94,8 +94,8 @@ KNOWN = (
     Known(
         _DRAFTS,
         "a cluster's name changes",
-        "fixed = before is not None and kind.name == CLUSTERS and not self.importing",
-        "fixed = False",
+        'yield Violation("/cluster_dns", "never changes; decommission the cluster and create it anew")',
+        "pass",
     ),
     Known(_COMPONENTS, "waits for what is not there", "$dependencies = inputs.wait_for", "$dependencies = inputs.depends_on"),
     Known(_COMPONENTS, "disabled ones are rendered", "<<- if inputs.enabled >>", "<<- if true >>"),

@@ -30,7 +30,7 @@ from mutants.subjects import ROOT, Subject
 
 COPIED = ("src", "tests", "deploy", "data", "examples", "openapi", "docs", "pyproject.toml", "demo.py")
 WORKERS = 2  # as many as the cores of the smallest machine that runs this
-SECONDS = 60.0  # for one stage of tests; what takes longer hangs, and that is noticed too
+SECONDS = 120.0  # for one stage of tests; what takes longer hangs, and that is noticed too
 NO_TESTS = 5  # pytest's code for it
 
 

@@ -35,26 +35,28 @@ def _view(name: str, share: int) -> Subject:
 TAKEN = (
     "test_only_whole_plain_polls_with_a_good_token_are_taken",
     "test_what_idles_for_two_sweeps_is_closed_and_what_polls_is_kept",
+    "test_header_blocks_are_remembered_up_to_a_bound",
+    "test_the_date_of_an_answer_is_the_one_of_http",
 )
 DRAFTING = (
-    "unit/test_drafts.py unit/test_sub_resources.py unit/test_dependencies.py unit/test_transactions.py "
-    "unit/test_limits.py unit/test_transfer.py"
+    "unit/test_drafts.py unit/test_sub_resources.py unit/test_dependencies.py unit/test_transactions.py unit/test_limits.py"
 )
 ASKING = "api/test_documents.py api/test_sub_resources.py api/test_warnings.py api/test_bodies.py api/test_flux_answers.py"
 
 SUBJECTS = (
     _module("merge", 30, "unit/test_merge.py property/test_merge_laws.py"),
-    _module("fleet", 30, "unit/test_fleet.py unit/test_limits.py", "property/test_fleet_coherence.py", "api/test_readers.py"),
-    _module("changes", 15, "unit/test_fleet.py unit/test_ledger.py unit/test_transfer.py", "property/test_fleet_coherence.py",
+    _module("fleet", 30, "unit/test_fleet.py unit/test_limits.py", "property/test_fleet_coherence.py",
+            "api/test_flux_answers.py api/test_readers.py", "faults/test_kind_files.py"),
+    _module("changes", 15, "unit/test_fleet.py unit/test_ledger.py unit/test_transactions.py", "property/test_fleet_coherence.py",
             "contract/test_store_contract.py", "api/test_lists.py"),
     _module("overlay", 10, DRAFTING, "property/test_fleet_coherence.py"),
     _module("drafts", 25, DRAFTING, "property/test_fleet_coherence.py", ASKING),
     _module("rules", 25, DRAFTING, "property/test_fleet_coherence.py", ASKING),
-    _module("ledger", 20, "unit/test_ledger.py unit/test_fleet.py", "api/test_bodies.py api/test_readers.py",
-            "processes/test_sharing.py"),
+    _module("ledger", 20, "unit/test_ledger.py unit/test_idempotency.py unit/test_fleet.py", "property/test_fleet_coherence.py",
+            "api/test_readers.py", "faults/test_kind_files.py", "processes/test_sharing.py"),
     _module("http/poll", 20, " ".join(f"api/test_fast_path.py::{name}" for name in TAKEN),
             "api/test_flux_answers.py api/test_authentication.py api/test_service_paths.py", "api/test_readers.py",
-            "api/test_shutdown.py api/test_fast_path.py"),
+            "api/test_patience.py api/test_shutdown.py api/test_problems.py api/test_fast_path.py"),
     _view("namespaces/resourceset", 8),
     _view("platform-components/resourceset", 25),
     _view("rolebindings/resourceset", 8),

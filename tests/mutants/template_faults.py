@@ -9,7 +9,7 @@ from mutants.fault import Fault
 
 _QUOTED = re.compile(r" \| quote(?= >>)")
 _CONDITION = re.compile(r"(?<=if )(.+?)(?= >>)")
-_KIND = re.compile(r"^ *kind: (\S+)", re.MULTILINE)
+_KIND = re.compile(r'^(?:    )?kind: (?:<< ternary ")?(\w+)', re.MULTILINE)  # of an object, not of what it refers to
 _LEAF = re.compile(r"^ +(- )?(?!#)[^\s#<]\S*: +(?![|>]$)\S.*\n", re.MULTILINE)  # a key with its value, nothing below it
 
 

@@ -194,6 +194,16 @@ def test_an_id_that_looks_like_something_else_is_a_name(id: str) -> None:
     assert (chart["chart"], chart["version"]) == (id, id)
     assert release["spec"]["valuesFrom"][0]["valuesKey"] == id
     assert release["metadata"]["annotations"]["event.toolkit.fluxcd.io/digest"] == id
+    found = components({"id": id, "type": "kustomize", "source": source, "patches": {id: id}, **digest})
+    assert found["GitRepository"]["spec"]["ref"] == {"tag": id}
+    assert found["Kustomization"]["metadata"]["annotations"]["event.toolkit.fluxcd.io/digest"] == id
+    assert found["ConfigMap"]["data"] == {id: id}
+
+
+def test_a_url_that_ends_like_a_key_is_a_url() -> None:
+    source = {"oci_url": "https://x.example.com/a:", "oci_tag": "1"}
+    for type, kind in (("helm", "HelmRepository"), ("kustomize", "GitRepository")):
+        assert components({"type": type, "source": source})[kind]["spec"]["url"] == source["oci_url"]
 
 
 # What holds of every view
