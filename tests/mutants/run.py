@@ -9,6 +9,7 @@ imports, not what the servers run that the tests start.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import json
 import os
@@ -31,12 +32,13 @@ from mutants.subjects import ROOT, Subject
 COPIED = ("src", "tests", "deploy", "data", "examples", "openapi", "docs", "pyproject.toml", "demo.py")
 WORKERS = 2  # as many as the cores of the smallest machine that runs this
 SECONDS = 120.0  # for one stage of tests; what takes longer hangs, and that is noticed too
-NO_TESTS = 5  # pytest's code for it
+PASSED, NO_TESTS, NO_TIME = 0, 5, -1  # codes of pytest, and of the worker
+WAYS = ("noticed", "endless", "not noticed", "explained")  # what becomes of a fault; one without an end is noticed too
 
 
 class Outcome(NamedTuple):
     fault: Fault
-    how: str  # "noticed", "not noticed" or "explained"
+    how: str  # one of WAYS
     seconds: float = 0.0
 
 
@@ -79,14 +81,14 @@ class Copy:
             for compiled in file.parent.glob(f"__pycache__/{file.stem}.*"):
                 compiled.unlink()  # it would be taken for fresh if the size and the second are the same
 
-    def passes(self, tests: Iterable[str]) -> tuple[bool, str]:
+    def run(self, tests: Iterable[str]) -> tuple[int, str]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps({"tests": list(tests), "seconds": SECONDS}), file=self._process.stdin, flush=True)
         answer = json.loads(self._process.stdout.readline())
         if answer["code"] == NO_TESTS:
             raise AssertionError(f"there are no tests in {' '.join(tests)}")
-        return answer["code"] == 0, answer["output"]
+        return answer["code"], answer["output"]
 
     def close(self) -> None:
         self._process.communicate()
@@ -105,23 +107,25 @@ def carried_out(work: list[tuple[Subject, Fault]]) -> list[Outcome]:
     """What became of each; those that are explained are not planted."""
     planted = [(subject, fault) for subject, fault in work if fault.said not in explained.EXPLAINED]
     stages = list(dict.fromkeys(stage for subject, _ in planted for stage in subject.tests))
-    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(WORKERS) as pool:
-        copies: queue.SimpleQueue[Copy] = queue.SimpleQueue()
+    copies: queue.SimpleQueue[Copy] = queue.SimpleQueue()
+    with contextlib.ExitStack() as stack:
+        scratch = stack.enter_context(tempfile.TemporaryDirectory())
         for number in range(WORKERS):
-            copies.put(Copy(Path(scratch, str(number))))
+            copy = Copy(Path(scratch, str(number)))
+            stack.callback(copy.close)
+            copies.put(copy)
+        pool = stack.enter_context(ThreadPoolExecutor(WORKERS))
         list(pool.map(functools.partial(check_soundness, copies), stages))
         found = list(pool.map(functools.partial(outcome, copies), planted))
-        for _ in range(WORKERS):
-            copies.get().close()
     return found + [Outcome(fault, "explained") for _, fault in work if fault.said in explained.EXPLAINED]
 
 
 def check_soundness(copies: queue.SimpleQueue[Copy], stage: tuple[str, ...]) -> None:
     """Without a fault everything passes; otherwise every fault would seem to be noticed."""
     copy = copies.get()
-    passed, output = copy.passes(stage)
+    code, output = copy.run(stage)
     copies.put(copy)
-    if not passed:
+    if code != PASSED:
         raise AssertionError(f"{' '.join(stage)} does not pass without any fault:\n{output}")
 
 
@@ -130,12 +134,14 @@ def outcome(copies: queue.SimpleQueue[Copy], work: tuple[Subject, Fault]) -> Out
     started = time.monotonic()
     copy = copies.get()
     copy.write(fault.path, fault.planted)
-    unnoticed = all(copy.passes(stage)[0] for stage in subject.tests)
+    codes = (copy.run(stage)[0] for stage in subject.tests)
+    code = next((code for code in codes if code != PASSED), PASSED)
     copy.write(fault.path, fault.text)
     copies.put(copy)
-    if unnoticed:
-        print(f"not noticed: {fault.said}", flush=True)
-    return Outcome(fault, "not noticed" if unnoticed else "noticed", time.monotonic() - started)
+    how = {PASSED: "not noticed", NO_TIME: "endless"}.get(code, "noticed")
+    if how != "noticed":
+        print(f"{how}: {fault.said}", flush=True)
+    return Outcome(fault, how, time.monotonic() - started)
 
 
 def main() -> int:
@@ -154,7 +160,7 @@ def main() -> int:
     if options.slowest:
         for each in sorted(found, key=lambda each: -each.seconds)[: options.slowest]:
             print(f"{each.seconds:.0f} s: {each.fault.said}")
-    count = {how: sum(each.how == how for each in found) for how in ("noticed", "not noticed", "explained")}
+    count = {how: sum(each.how == how for each in found) for how in WAYS}
     told = ", ".join(f"{number} {how}" for how, number in count.items())
     print(f"{len(found)} planted faults in {time.monotonic() - started:.0f} s: {told}")
     return 1 if count["not noticed"] else 0
