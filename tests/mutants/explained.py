@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _SRC = "src/flux_resourceset"
+_BINDINGS = "deploy/cluster/views/rolebindings/resourceset.yaml"
 _COMPONENTS = "deploy/cluster/views/platform-components/resourceset.yaml"
 
 EXPLAINED: dict[str, str] = {
@@ -32,5 +33,8 @@ EXPLAINED: dict[str, str] = {
             for object in objects
         ],
         "begins with a word, and the rest are letters, digits and hyphens: YAML takes it for text in any case",
+    ),
+    f"{_BINDINGS} ClusterRoleBinding: - kind: << $subject.kind | quote >> → - kind: << $subject.kind >>": (
+        "one of three words, none of which YAML takes for anything else"
     ),
 }
