@@ -51,8 +51,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     forced: bool
     changes: tuple[Change, ...]
     retired: tuple[Retired, ...] = ()
+    vanished: tuple[str, ...] = ()  # DNS names that a cluster gave up without being decommissioned: 404, not an empty list
     forgone: tuple[Forgone, ...] = ()
-    vanished: tuple[str, ...] = ()  # DNS names whose clusters went without being decommissioned: nobody knows them any more
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -143,7 +143,7 @@ class Query(msgspec.Struct, frozen=True):
 
 
 def retirements(entry: Entry) -> Iterator[tuple[str, Tombstone | None]]:
-    """What an entry does to tombstones: a DNS name and its tombstone, or None when the name is alive again."""
+    """What an entry does to tombstones: a DNS name and its tombstone, or None when the name is alive again, or nobody's."""
     for known in entry.retired:
         yield known.dns, Tombstone(known.dns, known.id, entry.revision)
     # first what goes, then what is there: one entry may hand a name from one cluster to another, in either order
@@ -151,8 +151,8 @@ def retirements(entry: Entry) -> Iterator[tuple[str, Tombstone | None]]:
     vanished = frozenset(entry.vanished)
     for change in of_clusters:
         dns = change.before["cluster_dns"] if change.before else None
-        if dns is not None and dns not in vanished and (change.after is None or change.after["cluster_dns"] != dns):
-            yield dns, Tombstone(dns, change.id, entry.revision)
+        if dns is not None and (change.after is None or change.after["cluster_dns"] != dns):
+            yield dns, None if dns in vanished else Tombstone(dns, change.id, entry.revision)
     for change in of_clusters:
         if change.after is not None:
             yield change.after["cluster_dns"], None
@@ -160,11 +160,11 @@ def retirements(entry: Entry) -> Iterator[tuple[str, Tombstone | None]]:
 
 def forgoings(entry: Entry) -> Iterator[tuple[tuple[str, str], bool]]:
     """What an entry does to references: a definition, and whether they may do without it from then on."""
-    for known in entry.forgone:
-        yield (known.kind, known.id), True
     for change in entry.changes:
         if change.kind != CLUSTERS:
             yield (change.kind, change.id), entry.forced and change.after is None
+    for known in entry.forgone:
+        yield (known.kind, known.id), True
 
 
 def chained(previous: str, entry: Entry) -> str:
@@ -212,3 +212,9 @@ def bury(tombstones: dict[str, Tombstone], entry: Entry) -> None:
             tombstones.pop(dns, None)
         else:
             tombstones[dns] = tombstone
+
+
+def forgo(forgone: set[tuple[str, str]], entry: Entry) -> None:
+    """Carry out what an entry does to the definitions that references may do without."""
+    for key, may in forgoings(entry):
+        (forgone.add if may else forgone.discard)(key)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
 
 from flux_resourceset import documents, errors, fleet, rules
-from flux_resourceset.changes import Change, Document, Retired
+from flux_resourceset.changes import Change, Document, Forgone, Retired
 from flux_resourceset.documents import pointer
 from flux_resourceset.errors import Violation
 from flux_resourceset.kinds import CLUSTERS, Kind
@@ -42,7 +42,10 @@ class Draft:
         self.kinds = base.kinds
         self.forced = False
         self._warnings: list[str] = []
-        self.importing = False  # an export may hold references that force left dangling
+        # what an import may do beyond a write; `imports` says when, and warns of it
+        self.may_rename = False
+        self.decommissions = True  # whether the name of a cluster that goes answers with an empty list from then on
+        self._lost: frozenset[Key] = frozenset()  # definitions that references may lack
         self._retired: dict[str, str] = {}
         self._view = Overlay(base)
         self._force: set[Key] = set()
@@ -73,14 +76,14 @@ class Draft:
             raise errors.AlreadyExists(f"{rules.subject(kind.name, id)} exists already", extra={"kind": kind.name, "id": id})
         return self._put(kind, id if isinstance(id, str) else "", document)
 
-    def replace(self, kind: Kind, id: str, document: Any) -> None:
+    def replace(self, kind: Kind, id: str, document: Any, must: str = "PUT must") -> None:
         before = self.require(kind.name, id)
         found = []
         if isinstance(document, dict):
             document = {**self._left(kind, id), "id": id, **document}
             if kind.name == CLUSTERS:
                 found = [
-                    Violation(pointer([name]), f"is not empty; send {_empty(before[name])} to empty it: PUT must name it")
+                    Violation(pointer([name]), f"is not empty; send {_empty(before[name])} to empty it: {must} name it")
                     for name in (*self.kinds.by_field, "patches")
                     if name not in document and before.get(name)
                 ]
@@ -105,13 +108,31 @@ class Draft:
         self._retired[dns] = id
 
     def retired(self) -> tuple[Retired, ...]:
-        alive = {after["cluster_dns"] for (kind, _), after in self._view.after.items() if kind == CLUSTERS and after}
-        gone = {"", *(id for (kind, id), after in self._view.after.items() if kind == CLUSTERS and after is None)}
-        return tuple(
-            Retired(dns, id)
-            for dns, id in self._retired.items()
-            if dns not in alive and dns not in self.base.tombstones and self.base.cluster_ids.get(dns, "") in gone
-        )
+        alive, given_up = self._names()
+        held = self.base.cluster_ids.keys() - given_up | alive | self.base.tombstones.keys()
+        return tuple(Retired(dns, id) for dns, id in self._retired.items() if dns not in held)
+
+    def vanished(self) -> tuple[str, ...]:
+        """The names that clusters gave up without being decommissioned, neither here nor elsewhere."""
+        return () if self.decommissions else tuple(sorted(self._names()[1] - self._retired.keys()))
+
+    def _names(self) -> tuple[set[str], set[str]]:
+        """Of the clusters that were touched: those they have now, and those that nobody has any more."""
+        touched = {id: after for (kind, id), after in self._view.after.items() if kind == CLUSTERS}
+        alive = {after["cluster_dns"] for after in touched.values() if after is not None}
+        before = (self.base.get(CLUSTERS, id) for id in touched)
+        return alive, {stored.body["cluster_dns"] for stored in before if stored is not None} - alive
+
+    def forgo(self, lost: Iterable[Key]) -> None:
+        """Let references to these definitions stand although they are not there."""
+        self._lost = frozenset(lost)
+        self.forced = self.forced or bool(self.forgone())
+
+    def forgone(self) -> tuple[Forgone, ...]:
+        return tuple(Forgone(kind, id) for kind, id in sorted(self._lost - self.base.forgone))
+
+    def warn(self, message: str) -> None:
+        self._warnings.append(message)
 
     def delete(self, kind: Kind, id: str, force: bool = False) -> Document:
         before = self.require(kind.name, id)
@@ -229,15 +250,15 @@ class Draft:
         if given != id and isinstance(given, str):
             yield Violation("/id", f"never changes; it must be {id}, as in the path")
         before = self.get(kind.name, id)
-        fixed = before is not None and kind.name == CLUSTERS and not self.importing
+        fixed = before is not None and kind.name == CLUSTERS and not self.may_rename
         dns = before["cluster_dns"] if before is not None and fixed else None
         if dns is not None and document.get("cluster_dns", dns) != dns:
             yield Violation("/cluster_dns", "never changes; decommission the cluster and create it anew")
 
     def _related(self, kind: Kind, id: str, document: Document) -> Iterator[Violation]:
         """What is wrong with a document in view of the others."""
-        if kind.name == CLUSTERS and not self.importing:
-            yield from rules.unknown_references(self._view, id, document)
+        if kind.name == CLUSTERS:
+            yield from rules.unknown_references(self._view, id, document, self._lost)
         if kind.dependencies:
             yield from rules.broken_dependencies(self._view, kind, id, document)
 
@@ -246,8 +267,11 @@ class Draft:
     @property
     def warnings(self) -> list[str]:
         """What `finish` found that can hardly be meant; a change to thousands of clusters tells of the first."""
-        more = len(self._warnings) - _SHOWN_WARNINGS
-        return self._warnings[:_SHOWN_WARNINGS] + ([f"and {more} more warnings"] if more > 0 else [])
+        return self.first_warnings(_SHOWN_WARNINGS)
+
+    def first_warnings(self, count: int) -> list[str]:
+        more = len(self._warnings) - count
+        return self._warnings[:count] + ([f"and {more} more warnings"] if more > 0 else [])
 
     def finish(self) -> tuple[Change, ...]:
         """The changes, in the order they were made; refuses what must not become true."""

@@ -182,8 +182,7 @@ class Fleet:
             self.answers.pop(key, None)
             self.packed.pop(key, None)
         changes.bury(self.tombstones, step.entry)
-        for definition, may in changes.forgoings(step.entry):
-            (self.forgone.add if may else self.forgone.discard)(definition)
+        changes.forgo(self.forgone, step.entry)
         self.revision, self.hash = step.entry.revision, hash
 
     def _current(self, kind: str, stored: Stored) -> Stored:

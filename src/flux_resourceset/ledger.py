@@ -255,9 +255,10 @@ class Ledger:
                 _check_repeated(transaction.recall(once.key), once, forget_before)
             draft = drafts.Draft(base)
             result = work(draft)
-            made, retired = draft.finish(), draft.retired()
-            content = {"changes": made, "forced": draft.forced, "retired": retired}
-            entry = _entry(base.revision + 1, origin, now, **content) if made or retired else None
+            content = {"changes": draft.finish(), "retired": draft.retired(), "forgone": draft.forgone()}
+            entry = None
+            if any(content.values()):
+                entry = _entry(base.revision + 1, origin, now, **content, vanished=draft.vanished(), forced=draft.forced)
             if dry_run or (entry is None and once is None):
                 transaction.rollback()
                 return result, entry, None, ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -41,15 +41,17 @@ def invalid(kind: str, id: str, violations: list[Violation]) -> errors.Invalid:
 # One document in view of the others
 
 
-def unknown_references(view: Overlay, id: str, cluster: Document) -> Iterator[Violation]:
-    """References that a write adds and that lead nowhere; older ones may dangle by force."""
+def unknown_references(view: Overlay, id: str, cluster: Document, lost: Container[Key] = ()) -> Iterator[Violation]:
+    """References that a write adds and that lead nowhere; older ones may dangle by force, and those to what is lost."""
     stored = view.base.get(CLUSTERS, id)
     for field, kind in view.kinds.by_field.items():
         before = {ref["id"] for ref in stored.body[field]} if stored else set()
         references = cluster.get(field)
         for position, reference in enumerate(references if isinstance(references, list) else ()):
             wanted = reference.get("id") if isinstance(reference, dict) else None
-            if isinstance(wanted, str) and wanted not in before and view.get(kind.name, wanted) is None:
+            if not isinstance(wanted, str) or wanted in before or (kind.name, wanted) in lost:
+                continue
+            if view.get(kind.name, wanted) is None:
                 yield Violation(pointer([field, position, "id"]), f'{kind.singular} "{wanted}" does not exist; create it first')
 
 

@@ -20,7 +20,9 @@ import uvloop
 from flux_resourceset import (
     __version__,
     atomic_files,
+    effects,
     errors,
+    imports,
     kind_files,
     kinds,
     logs,
@@ -51,7 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(arguments.run(arguments, os.environ))
     except errors.Error as exc:
-        print(f"flux-resourceset: {exc}".replace("\n", " "), file=sys.stderr)
+        # what a file holds may stand in it, and must not reach the terminal as anything but text
+        print("".join(sign if sign.isprintable() else " " for sign in f"flux-resourceset: {exc}"), file=sys.stderr)
         return 2
 
 
@@ -70,7 +73,13 @@ def _parser() -> argparse.ArgumentParser:
     export.set_defaults(run=_export)
     load = commands.add_parser("import", help="load a whole fleet from a file")
     load.add_argument("file", type=Path, help="a file that export wrote; - for standard input")
-    load.add_argument("--replace", action="store_true", help="also into a store that is not empty")
+    load.add_argument("--replace", action="store_true", help="also into a store that is not empty, in the place of everything")
+    load.add_argument(
+        "--decommission-absent",
+        action="store_true",
+        help="with --replace: answer [] for clusters that are not in the file, so that Flux deletes what they run; otherwise 404",
+    )
+    load.add_argument("--yes", action="store_true", help="do not ask before anything is replaced")
     _may_begin_anew(load)
     load.set_defaults(run=_import)
     retire = commands.add_parser("retire-kind", help="delete the documents of a kind, and what clusters say of them")
@@ -240,7 +249,7 @@ def _moving(environment: Mapping[str, str], *, writing: bool, begin_anew: bool =
     """The ledger of a command: no token is needed, and no seed is loaded."""
     mode = {"API_MODE": "crud" if writing else "read-only", "AUTH_TOKEN": "unused"}
     configured = settings.Settings.from_env({**environment, **mode})
-    logs.configure(max(configured.log_level, logging.WARNING))
+    logs.configure(max(configured.log_level, logging.ERROR if writing else logging.WARNING))  # an import tells by itself
     if configured.backend == "memory":
         raise errors.StartupError("STORE_BACKEND=memory holds nothing to move; use sqlite")
     ledger = Ledger(_kinds(configured), _opener(configured, begin_anew))
@@ -263,34 +272,51 @@ def _export(arguments: argparse.Namespace, environment: Mapping[str, str]) -> in
 
 
 def _import(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    if arguments.decommission_absent and not arguments.replace:
+        raise errors.StartupError("--decommission-absent goes with --replace")
     with contextlib.closing(_moving(environment, writing=True, begin_anew=arguments.begin_anew)) as ledger:
         ledger.take_charge()
-        count = transfer.imported(ledger, arguments.file, arguments.replace)
+        count = transfer.imported(
+            ledger,
+            arguments.file,
+            arguments.replace,
+            decommission_absent=arguments.decommission_absent,
+            agree=lambda plan: _agree(plan, arguments),
+        )
         print(f"imported {count} documents; the fleet is at revision {ledger.fleet.revision}", file=sys.stderr)
     return 0
+
+
+def _agree(plan: imports.Plan, arguments: argparse.Namespace) -> None:
+    """Show what an import does, and have it confirmed if it takes something away."""
+    for line in [f"warning: {text}" for text in plan.warnings] + ([] if plan.into_empty else effects.described(plan.effects)):
+        print(line, file=sys.stderr)
+    if not plan.into_empty:
+        _confirm("put the file in the place of everything", arguments.yes, taken=str(arguments.file) == "-")
 
 
 def _retire_kind(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:
     with contextlib.closing(_moving(environment, writing=True)) as ledger:
         plan = retirement.planned(ledger, arguments.name)
         print("\n".join(plan.lines()), file=sys.stderr)
-        _confirm(arguments.yes)
-        entry = retirement.retire(ledger, plan)
-        print(
-            f"retired {arguments.name}; the fleet is at revision {entry.revision if entry else ledger.fleet.revision}",
-            file=sys.stderr,
-        )
+        _confirm(f"give up {arguments.name}", arguments.yes)
+        retirement.retire(ledger, plan)
+        print(f"retired {arguments.name}; the fleet is at revision {ledger.fleet.revision}", file=sys.stderr)
     return 0
 
 
-def _confirm(yes: bool) -> None:
-    """Ask whoever sits at the terminal; nobody there must have said --yes."""
+def _confirm(deed: str, yes: bool, taken: bool = False) -> None:
+    """Ask whoever sits at the terminal, unless the input is taken; where nobody sits, --yes must have been said."""
     if yes:
         return
-    if not sys.stdin.isatty():
-        raise errors.StartupError("nothing was changed; add --yes to do it without being asked")
-    print("Type yes to do it: ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip() != "yes":
+    if taken or sys.stdin is None or not sys.stdin.isatty():
+        raise errors.StartupError(f"nothing was changed; say --yes to {deed}")
+    print(f"type yes to {deed}: ", end="", file=sys.stderr, flush=True)
+    try:
+        answer = sys.stdin.readline()
+    except KeyboardInterrupt:
+        answer = ""
+    if answer.strip() != "yes":
         raise errors.StartupError("nothing was changed")
 
 

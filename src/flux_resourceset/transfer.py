@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import collections
+import datetime
 import hashlib
 import os
 import sys
@@ -13,18 +13,13 @@ from typing import Any
 
 import msgspec
 
-from flux_resourceset import changes, documents, drafts, errors, fleet, formats, strict_json
-from flux_resourceset.changes import Document, Entry, Origin, Query, Snapshot, Tombstone
-from flux_resourceset.kinds import CLUSTERS, Kind, Kinds
+from flux_resourceset import changes, drafts, errors, fleet, histories, imports, strict_json
+from flux_resourceset.changes import Document, Entry, Origin, Query, Snapshot
+from flux_resourceset.kinds import CLUSTERS, Kinds
 from flux_resourceset.ledger import Ledger
 
 FORMAT = "flux-resourceset/v1"
 _REPLACE = "use --replace to put the file in its place"
-_SHOWN = 50  # of the problems of an import: a line that can still be read
-
-
-def is_empty(state: fleet.Fleet) -> bool:
-    return state.revision == 0 and not state.tombstones and not any(state.documents.values())
 
 
 # Seed
@@ -35,11 +30,11 @@ def seed(ledger: Ledger, path: Path, named: bool) -> bool:
     if not named and not os.path.exists(path):
         return False
     by_kind = _seed_documents(ledger.kinds, path)
-    if not is_empty(ledger.fleet):
+    if not imports.is_empty(ledger.fleet):
         return False
 
     def work(draft: drafts.Draft) -> None:
-        if is_empty(draft.base):  # else another process was faster
+        if imports.is_empty(draft.base):  # else another process was faster
             _create_all(draft, by_kind, str(path))
 
     _, entry = ledger.write_now(work, Origin(actor="seed", reason=f"seed from {path.name}"))
@@ -68,9 +63,9 @@ def _create_all(draft: drafts.Draft, by_kind: Mapping[str, Iterable[Any]], sourc
     refused: list[tuple[str, int, Any]] = []
     for name, found in by_kind.items():
         documents_of_kind = [document for document in found if isinstance(document, dict)]
-        wrong += _repeated(name, "id", documents_of_kind)
+        wrong += imports.repeated(name, "id", documents_of_kind)
         if name == CLUSTERS:
-            wrong += _repeated(name, "cluster_dns", documents_of_kind)
+            wrong += imports.repeated(name, "cluster_dns", documents_of_kind)
         for position, document in enumerate(found):
             try:
                 draft.create(draft.kinds.by_name[name], document)
@@ -109,6 +104,7 @@ def exporting(ledger: Ledger, history: bool) -> Callable[[], bytes]:
         "revision": state.revision,
         "documents": {kind: [found[id].body for id in sorted(found)] for kind, found in state.documents.items()},
         "tombstones": [msgspec.to_builtins(state.tombstones[dns]) for dns in sorted(state.tombstones)],
+        "deleted_by_force": [{"kind": kind, "id": id} for kind, id in sorted(state.forgone) if state.users.get((kind, id))],
     }
     find_history = ledger.finding(Query(before=state.revision + 1, limit=state.revision))
 
@@ -126,120 +122,82 @@ def checksum(data: Document) -> str:
     return "sha256:" + hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()
 
 
-def imported(ledger: Ledger, path: Path, replace: bool) -> int:
-    """Load an export; the number of documents. Nothing is written unless all of it is good."""
+def imported(
+    ledger: Ledger,
+    path: Path,
+    replace: bool,
+    *,
+    decommission_absent: bool = False,
+    agree: Callable[[imports.Plan], None] = lambda plan: None,
+) -> int:
+    """Load an export; the number of documents. Nothing is written unless all of it is good, and what it does was agreed to."""
     export = parsed(ledger.kinds, _json_object(path, msgspec.json.decode), str(path))  # its checksum makes it strict
-    if export.history is not None:
-        _restore(ledger, export, replace)
+    origin = Origin(actor="import", reason=f"import of {path.name}")
+    if not (replace or imports.is_empty(ledger.fleet)):
+        raise imports.not_empty(_REPLACE)
+    if ledger.fleet.unknown:  # an export of it is refused as well: nobody could bring them back
+        raise errors.Unavailable(f"the store holds {', '.join(ledger.fleet.unknown)}, which is no kind here; set RESOURCES_DIR")
+    _check_filled(export, ledger.fleet, str(path))
+    if export.history is None:
+        work = imports.importing(export, _REPLACE, replace=replace, decommission_absent=decommission_absent)
+        _write(ledger, work, origin, agree)
     else:
-        ledger.write_now(importing(export, _REPLACE, replace=replace), Origin(actor="import", reason=f"import of {path.name}"))
+        _restore(ledger, histories.Restoration(ledger.kinds, export, decommission_absent), origin, replace, agree)
     return export.count
 
 
-def importing(export: Export, remedy: str, *, replace: bool = False, merge: bool = False) -> Callable[[drafts.Draft], None]:
-    """The work of an import: into an empty store, in the place of everything, or on top of what is there."""
+def _check_filled(export: imports.Export, state: fleet.Fleet, source: str) -> None:
+    """A file without clusters is hardly a backup of a fleet that has some, so nothing makes it take their place."""
+    clusters = len(state.documents[CLUSTERS])
+    if (clusters and not export.documents[CLUSTERS]) or (export.count == 0 and any(state.documents.values())):
+        raise errors.Invalid(
+            f"{source}: holds no {'clusters' if export.count else 'documents'}, and the fleet has {clusters} cluster(s); "
+            "import another file, or decommission the clusters one by one"
+        )
+
+
+def _write(ledger: Ledger, load: Callable[[drafts.Draft], None], origin: Origin, agree: Callable[[imports.Plan], None]) -> None:
+    rehearsal = drafts.Draft(ledger.fleet)
+    load(rehearsal)
+    plan = imports.planned(rehearsal)
+    agree(plan)  # outside of the transaction: people take their time
 
     def work(draft: drafts.Draft) -> None:
-        if not (replace or merge or is_empty(draft.base)):
-            raise _not_empty(remedy)
-        draft.importing = True
-        for kind in draft.kinds if replace else ():
-            wanted = {document["id"] for document in export.documents[kind.name]}
-            for id in [id for id in draft.base.documents[kind.name] if id not in wanted]:
-                draft.delete(kind, id, force=True)
-        for kind in draft.kinds:
-            for document in export.documents[kind.name]:
-                draft.put(kind, document)
-        for tombstone in export.tombstones:
-            draft.retire(tombstone.dns, tombstone.id)
+        load(draft)
+        plan.check(draft.base, lambda: imports.consequences(draft))
 
-    return work
+    ledger.write_now(work, origin)
 
 
-def _not_empty(remedy: str) -> errors.Conflict:
-    return errors.Conflict(f"the store is not empty; {remedy}")
+def _restore(
+    ledger: Ledger, restoration: histories.Restoration, origin: Origin, replace: bool, agree: Callable[[imports.Plan], None]
+) -> None:
+    plan = restoration.plan(ledger.fleet)
+    agree(plan)
 
-
-def _restore(ledger: Ledger, export: Export, replace: bool) -> None:
     def build(state: fleet.Fleet) -> tuple[Snapshot, list[Entry]]:
-        if not is_empty(state) and not replace:
-            raise _not_empty(_REPLACE)
-        history = export.history or []
-        found, tombstones = changes.replayed(history)
-        known = {tombstone.dns: tombstone for tombstone in (*export.tombstones, *tombstones)}
-        live = {stored.body["cluster_dns"] for stored in found.get(CLUSTERS, {}).values()}
-        kept = tuple(tombstone for dns, tombstone in known.items() if dns not in live)
+        if not (replace or imports.is_empty(state)):
+            raise imports.not_empty(_REPLACE)
+        plan.check(state, lambda: restoration.consequences(state))
+        now = changes.timestamp(datetime.datetime.now(datetime.UTC))
+        history = restoration.closed(state, now, origin)
+        found = histories.replayed(history)
         # a new epoch: whoever follows the log must read everything anew
-        return Snapshot(uuid.uuid4().hex, len(history), found, kept), history
+        return Snapshot(uuid.uuid4().hex, len(history), found.documents, tuple(found.tombstones.values())), history
 
     ledger.restore(build)
 
 
-class Export(msgspec.Struct):
-    format: str
-    revision: int
-    documents: dict[str, list[dict[str, Any]]]
-    tombstones: list[Tombstone]
-    checksum: str
-    history: list[Entry] | None = None
-
-    @property
-    def count(self) -> int:
-        return sum(map(len, self.documents.values()))
-
-
-def parsed(kinds: Kinds, data: Any, source: str) -> Export:
-    """An export that is whole and good, with its documents completed."""
+def parsed(kinds: Kinds, data: Any, source: str) -> imports.Export:
+    """An export that is whole, whose documents are good and whose history leads to them."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise errors.Invalid(f"{source}: is no export of this program: format must be {FORMAT}")
     if data.get("checksum") != checksum(data):
         raise errors.Invalid(f"{source}: the checksum does not fit the content; it was damaged or edited")
-    try:
-        export = msgspec.convert(data, Export)
-    except msgspec.ValidationError as exc:
-        raise errors.Invalid(f"{source}: {exc}") from exc
-    for name in export.documents:
-        if name not in kinds.by_name:
-            raise errors.Invalid(f"{source}: {name!r} is no kind here; add its file to RESOURCES_DIR")
-    export.documents = {kind.name: _completed(kind, export.documents.get(kind.name, [])) for kind in kinds}
-    problems = [
-        f'{kind.name} "{document.get("id", "")}": {violation.pointer} {violation.message}'
-        for kind in kinds
-        for document in export.documents[kind.name]
-        for violation in documents.violations(kinds, kind, document)
-    ]
-    for kind in kinds:
-        problems += _repeated(kind.name, "id", export.documents[kind.name])
-    problems += _repeated(CLUSTERS, "cluster_dns", export.documents[CLUSTERS])
-    problems += [f"tombstones: {t.dns!r} is no DNS name" for t in export.tombstones if not formats.is_dns_name(t.dns)]
-    if problems:
-        raise errors.Invalid(f"{source}: {'; '.join(problems[:_SHOWN])}")
+    export = imports.parsed(kinds, data, source)
     if export.history is not None:
-        _check_history(kinds, export, source)
+        histories.check(kinds, export, source)
     return export
-
-
-def _completed(kind: Kind, found: list[Document]) -> list[Document]:
-    return [documents.completed(kind, document) for document in found]
-
-
-def _repeated(name: str, field: str, found: list[Document]) -> list[str]:
-    counted = collections.Counter(str(document.get(field)) for document in found)
-    return [f"{name}: {field} {value!r} stands there {count} times" for value, count in counted.items() if count > 1]
-
-
-def _check_history(kinds: Kinds, export: Export, source: str) -> None:
-    history = export.history or []
-    if [entry.revision for entry in history] != list(range(1, len(history) + 1)):
-        raise errors.Invalid(f"{source}: the history has gaps")
-    try:
-        found, _ = changes.replayed(history)
-    except (KeyError, TypeError) as exc:
-        raise errors.Invalid(f"{source}: a change of the history lacks {exc}") from exc
-    for kind in kinds:
-        replayed = {id: documents.completed(kind, s.body) for id, s in found.get(kind.name, {}).items()}
-        if replayed != {document["id"]: document for document in export.documents[kind.name]}:
-            raise errors.Invalid(f"{source}: the history does not lead to the {kind.name}")
 
 
 def _json_object(path: Path, decoded: Callable[[bytes], Any]) -> Document:

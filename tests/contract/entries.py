@@ -24,8 +24,10 @@ def delete(kind: str, before: Document) -> Change:
     return Change(kind, before["id"], "delete", before, None)
 
 
-def entry(revision: int, *changes: Change, actor: str = "t", retired: tuple[Retired, ...] = ()) -> Entry:
-    return Entry(revision, time(revision), actor, None, None, None, False, changes, retired)
+def entry(
+    revision: int, *changes: Change, actor: str = "t", retired: tuple[Retired, ...] = (), vanished: tuple[str, ...] = ()
+) -> Entry:
+    return Entry(revision, time(revision), actor, None, None, None, False, changes, retired, vanished)
 
 
 def commit(store: Store, *entries: Entry) -> None:

@@ -80,6 +80,8 @@ def test_everything_of_an_entry_comes_back(store: Store) -> None:
         forced=True,
         changes=(create("n", "a"), create("n", "b"), delete("n", {"id": "c"})),
         retired=(Retired("old.example.com", "old"),),
+        vanished=("gone.example.com",),
+        forgone=(Forgone("n", "lost"),),
     )
     commit(store, whole)
     assert store.entries(0) == [whole]
@@ -342,6 +344,13 @@ def test_a_cluster_that_changed_its_name_leaves_a_tombstone(store: Store) -> Non
     moved = {"id": "c1", "cluster_dns": "moved.example.com"}
     commit(store, entry(1, create("clusters", **LIVE)), entry(2, update("clusters", LIVE, moved)))
     assert store.snapshot().tombstones == (Tombstone("c1.example.com", "c1", 2),)
+
+
+def test_a_name_may_go_without_a_tombstone(store: Store) -> None:
+    other = {"id": "c2", "cluster_dns": "c2.example.com"}
+    commit(store, entry(1, create("clusters", **LIVE), create("clusters", **other)))
+    commit(store, entry(2, delete("clusters", LIVE), delete("clusters", other), vanished=("c1.example.com",)))
+    assert store.snapshot().tombstones == (Tombstone("c2.example.com", "c2", 2),)
 
 
 def test_a_tombstone_is_renewed(store: Store) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flux_resourceset import errors, kind_files, transfer
+from flux_resourceset import errors, imports, kind_files, transfer
 from flux_resourceset.ledger import Ledger
 from unit import samples
 from unit.samples import cluster, component, create, namespace, stored, write
@@ -32,7 +32,7 @@ def seed_file(directory: Path, content: Any) -> Path:
 def refusal(ledger: Ledger, path: Path) -> str:
     with pytest.raises(errors.StartupError) as caught:
         transfer.seed(ledger, path, named=True)
-    assert transfer.is_empty(ledger.fleet)
+    assert imports.is_empty(ledger.fleet)
     return str(caught.value)
 
 

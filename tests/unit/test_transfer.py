@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import errors, kind_files, transfer
+from flux_resourceset import changes, errors, imports, kind_files, transfer
 from flux_resourceset.changes import Change, Entry
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore
@@ -137,7 +137,7 @@ def test_an_empty_fleet_can_be_moved(tmp_path: Path) -> None:
         path = export_of(samples.ledger_of(KNOWN), tmp_path / "fleet.json", history)
         arrived = samples.ledger_of(KNOWN)
         assert transfer.imported(arrived, path, replace=False) == 0
-        assert transfer.is_empty(arrived.fleet)
+        assert imports.is_empty(arrived.fleet)
 
 
 # Into a store that is not empty
@@ -162,21 +162,93 @@ def test_replacing_puts_the_file_in_the_place_of_everything(ledger: Ledger, tmp_
     assert other.fleet.answer(b"c1.example.com/namespaces") == ledger.fleet.answer(b"c1.example.com/namespaces")
 
 
-def test_replacing_keeps_the_log_and_retires_what_is_gone(ledger: Ledger, tmp_path: Path) -> None:
+def test_replacing_keeps_the_log(ledger: Ledger, tmp_path: Path) -> None:
     path = export_of(ledger, tmp_path / "fleet.json")
     other = samples.ledger_of(KNOWN)
     create(other, "clusters", cluster("mine"))
     transfer.imported(other, path, replace=True)
     assert [entry.actor for entry in samples.history(other)] == ["tester", "import"]
-    assert set(other.fleet.tombstones) == {"mine.example.com", "old.example.com"}
 
 
-def test_replacing_may_give_a_cluster_another_name(ledger: Ledger, tmp_path: Path) -> None:
+def served(ledger: Ledger, dns: str) -> str:
+    """What the namespaces of a cluster are: 404, or the inputs by name."""
+    try:
+        inputs = json.loads(ledger.fleet.answer(f"{dns}/namespaces".encode()))["inputs"]
+    except errors.NotFound:
+        return "404"
+    return ",".join(found["id"] for found in inputs) or "[]"
+
+
+def assert_everybody_serves(path: Path, ledger: Ledger, expected: dict[str, str]) -> None:
+    """The one who wrote, one who starts now, and the log, played again."""
+    started = samples.ledger_of(KNOWN, SqliteStore(path, read_only=True))
+    for each in (ledger, started):
+        assert {dns: served(each, dns) for dns in expected} == expected
+    _, tombstones = changes.replayed(samples.history(started))
+    assert {tombstone.dns for tombstone in tombstones} & expected.keys() == {d for d, found in expected.items() if found == "[]"}
+    started.close()
+
+
+@pytest.mark.parametrize(("history", "decommission", "absent"), [(h, d, "[]" if d else "404") for h in (0, 1) for d in (0, 1)])
+def test_absence_in_a_file_is_no_decommission(tmp_path: Path, history: bool, decommission: bool, absent: str) -> None:
+    database = tmp_path / "fleet.db"
+    here = samples.ledger_of(KNOWN, SqliteStore(database))
+    follower = samples.ledger_of(KNOWN, SqliteStore(database, read_only=True))
+    create(here, "namespaces", namespace("a"))
+    create(here, "clusters", cluster("kept", namespaces=[{"id": "a"}]), cluster("moved"), cluster("old"))
+    write(here, lambda draft: draft.delete(KNOWN.clusters, "old"))
+    path = export_of(here, tmp_path / "fleet.json", history)
+    create(here, "clusters", cluster("later", namespaces=[{"id": "a"}]))
+    write(here, lambda draft: draft.delete(KNOWN.clusters, "moved"))
+    create(here, "clusters", cluster("moved", cluster_dns="new-name.example.com"))
+    follower.refresh()
+    transfer.imported(here, path, replace=True, decommission_absent=decommission)
+    expected = {
+        "kept.example.com": "a",
+        "later.example.com": absent,
+        "new-name.example.com": absent,
+        "moved.example.com": "[]",
+        "old.example.com": "[]",
+    }
+    follower.refresh()
+    assert {dns: served(follower, dns) for dns in expected} == expected
+    assert follower.fleet.cluster_ids.keys() == {"kept.example.com", "moved.example.com"}  # which has no namespaces
+    assert follower.fleet.tombstones.keys() == {dns for dns, found in expected.items() if found == "[]"} - {"moved.example.com"}
+    expected.pop("moved.example.com")
+    assert_everybody_serves(database, here, expected)
+    for each in (here, follower):
+        each.close()
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_a_tombstone_in_the_file_counts_as_it_is(ledger: Ledger, tmp_path: Path, history: bool) -> None:
+    path = export_of(ledger, tmp_path / "fleet.json", history)
+    create(ledger, "clusters", cluster("old"), cluster("later"))
+    plans: list[imports.Plan] = []
+    transfer.imported(ledger, path, replace=True, agree=plans.append)
+    assert (served(ledger, "old.example.com"), served(ledger, "later.example.com")) == ("[]", "404")
+    assert [str(effect) for effect in plans[0].effects] == ["old.example.com is decommissioned", "later.example.com vanishes"]
+
+
+def test_a_name_that_goes_from_one_cluster_to_another_lives_on(tmp_path: Path) -> None:
+    here = samples.ledger_of(KNOWN)
+    create(here, "clusters", cluster("c1", cluster_dns="a.example.com"), cluster("c2", cluster_dns="b.example.com"))
+    path = export_of(here, tmp_path / "fleet.json")
+    other = samples.ledger_of(KNOWN)
+    create(other, "clusters", cluster("c1", cluster_dns="b.example.com"), cluster("c2", cluster_dns="c.example.com"))
+    transfer.imported(other, path, replace=True)
+    assert other.fleet.cluster_ids == {"a.example.com": "c1", "b.example.com": "c2"}
+    assert other.fleet.tombstones == {}
+    assert samples.history(other)[-1].vanished == ("c.example.com",)
+
+
+@pytest.mark.parametrize(("decommission", "answer"), [(False, "404"), (True, "[]")])
+def test_replacing_may_give_a_cluster_another_name(ledger: Ledger, tmp_path: Path, decommission: bool, answer: str) -> None:
     path = export_of(ledger, tmp_path / "fleet.json")
     other = samples.ledger_of(KNOWN)
     create(other, "clusters", cluster("c1", cluster_dns="before.example.com"))
-    transfer.imported(other, path, replace=True)
-    assert other.fleet.answer(b"before.example.com/namespaces") == b'{"inputs":[]}'
+    transfer.imported(other, path, replace=True, decommission_absent=decommission)
+    assert served(other, "before.example.com") == answer
     assert other.fleet.cluster_ids == {"c1.example.com": "c1"}
 
 
@@ -258,3 +330,12 @@ def test_a_fleet_with_documents_of_no_kind_is_not_exported() -> None:
     create(samples.ledger_of(known, store), "workloads", {"id": "w", "image": "x"})
     with pytest.raises(errors.Error, match="workloads"):
         transfer.exporting(samples.ledger_of(KNOWN, store), False)
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_a_fleet_with_documents_of_no_kind_is_not_replaced(ledger: Ledger, tmp_path: Path, history: bool) -> None:
+    known = kind_files.load(samples.KINDS_DIR)
+    store = MemoryStore()
+    create(samples.ledger_of(known, store), "workloads", {"id": "w", "image": "x"})
+    path = export_of(ledger, tmp_path / "fleet.json", history)
+    assert "workloads, which is no kind here" in refusal(samples.ledger_of(KNOWN, store), path, replace=True)

@@ -55,6 +55,8 @@ def load(session: Session) -> int:
         raise failures.Failure(
             failures.CONFLICT, "the store is not empty; say --merge to load the file into it all the same"
         ) from problem
+    for text in answer.get("warnings") or ():  # an older server has none
+        session.warn(str(text))
     told = f"{answer['documents']} documents imported; the fleet is at revision {answer['revision']}"
     session.data(answer, told, name=str(answer["revision"]))
     return failures.OK

@@ -10,8 +10,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from flux_resourceset import __version__, errors, operations, transfer
+from flux_resourceset import __version__, errors, imports, operations, transfer
 from flux_resourceset.changes import Entry
+from flux_resourceset.drafts import Draft
 from flux_resourceset.http import bodies, messages
 from flux_resourceset.ledger import Ledger, Once
 
@@ -63,10 +64,17 @@ class BulkRoutes:
         merge = messages.flag(messages.query(request, frozenset({"merge"})), "merge")
         body = await bodies.read(request, limit=bodies.MAX_BULK_BYTES)
         export = await asyncio.to_thread(transfer.parsed, self._ledger.kinds, body, "the body")
-        work = transfer.importing(export, "use merge=true to add to what is there", merge=merge)
-        _, entry = await self._ledger.write(work, messages.origin(request))
+        load = imports.importing(export, "use merge=true to add to what is there", merge=merge)
+
+        def work(draft: Draft) -> Draft:
+            load(draft)
+            request.state.draft = draft
+            return draft
+
+        draft, entry = await self._ledger.write(work, messages.origin(request))
         revision = entry.revision if entry else self._ledger.fleet.revision
-        return messages.json_response({"revision": revision, "documents": export.count})
+        warnings = draft.first_warnings(imports.SHOWN_WARNINGS)
+        return messages.json_response({"revision": revision, "documents": export.count, "warnings": warnings})
 
 
 def _json(body: bytes) -> Response:

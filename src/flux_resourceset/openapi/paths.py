@@ -322,7 +322,7 @@ def _bulk(kinds: Kinds, samples: Samples) -> dict[str, Item]:
     }  # fmt: skip
     export = {
         "format": "flux-resourceset/v1", "revision": 12, "documents": {kind.name: [stored] if stored else []},
-        "tombstones": [], "checksum": CHECKSUM,
+        "tombstones": [], "deleted_by_force": [], "checksum": CHECKSUM,
     }  # fmt: skip
     history = _query("history", "With the whole change log.", {"type": "boolean", "default": False})
     merge = _query("merge", "Into what is there; otherwise the fleet must be empty.", {"type": "boolean", "default": False})
@@ -349,7 +349,7 @@ def _bulk(kinds: Kinds, samples: Samples) -> dict[str, Item]:
         )},
         "/import": {"post": _operation(
             "import.create", BULK, "Load a whole fleet, as one transaction",
-            {200: _answer("It is there.", ref("Imported"), {"revision": 12, "documents": 1})},
+            {200: _answer("It is there.", ref("Imported"), {"revision": 12, "documents": 1, "warnings": []}, ("X-Warning",))},
             (*_WRITE, errors.Conflict), [merge, *_statement()], _body(ref("Export"), export),
         )},
     }  # fmt: skip

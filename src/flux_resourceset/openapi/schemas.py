@@ -190,7 +190,11 @@ def shared(kinds: Kinds) -> dict[str, Schema]:
         **_batch(kinds),
         "Export": _export(kinds),
         "Imported": _object(
-            {"revision": _REVISION, "documents": {"type": "integer", "minimum": 0, "description": "Documents that were in it."}}
+            {
+                "revision": _REVISION,
+                "documents": {"type": "integer", "minimum": 0, "description": "Documents that were in it."},
+                "warnings": _array({"type": "string"}, "What no other write could have brought, and what can hardly be meant."),
+            }
         ),
     }
 
@@ -243,14 +247,21 @@ def _log() -> dict[str, Schema]:
         "forced": {"type": "boolean", "description": "Whether force broke references.", "example": False},
         "changes": _array(ref("Change"), "What changed."),
         "retired": _array(_object({"dns": _text("DNS name."), "id": _text("Id of the cluster.")}), "Tombstones of an import."),
+        "vanished": _array({"type": "string"}, "DNS names that an import left to nobody: 404, not an empty list."),
+        "forgone": _array(ref("Forgone"), "Definitions that an import's clusters go without: they were deleted by force."),
     }
     tombstone = {
         "dns": _text("DNS name of a decommissioned cluster."),
         "id": _text("Its id."),
         "revision": {**_REVISION, "description": "When it was decommissioned."},
     }
-    always = [name for name in entry if name != "retired"]
-    return {"Change": _object(change), "Transaction": _object(entry, always), "Tombstone": _object(tombstone)}
+    always = [name for name in entry if name not in ("retired", "vanished", "forgone")]
+    return {
+        "Change": _object(change),
+        "Transaction": _object(entry, always),
+        "Tombstone": _object(tombstone),
+        "Forgone": _object({"kind": _text("Kind of the definition."), "id": _text("Its id.")}),
+    }
 
 
 def _kind_list() -> dict[str, Schema]:
@@ -349,7 +360,11 @@ def _export(kinds: Kinds) -> Schema:
         "revision": _REVISION,
         "documents": {"description": "All documents, by kind.", **_object(documents, [])},
         "tombstones": _array(ref("Tombstone"), "Clusters that were decommissioned."),
+        "deleted_by_force": {
+            **_array(ref("Forgone"), "Definitions that clusters refer to and go without; an older release does not say."),
+            "nullable": True,
+        },
         "history": {**_array(ref("Transaction"), "The change log."), "nullable": True},
         "checksum": _text("Over everything else.", pattern="^sha256:[0-9a-f]{64}$", example=CHECKSUM),
     }
-    return _object(properties, [name for name in properties if name != "history"])
+    return _object(properties, [name for name in properties if name not in ("deleted_by_force", "history")])

@@ -69,8 +69,7 @@ class MemoryStore:
     def append(self, entry: Entry) -> None:
         self.log.append(entry)
         self.hashes.append(changes.chained(self.hashes[-1] if self.hashes else "", entry))
-        for key, may in changes.forgoings(entry):
-            (self._forgone.add if may else self._forgone.discard)(key)
+        changes.forgo(self._forgone, entry)
 
     def close(self) -> None:
         pass

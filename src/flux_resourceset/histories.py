@@ -1,0 +1,118 @@
+"""The history of an export: checked step by step, and put in the place of everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from flux_resourceset import changes, documents, drafts, effects, errors, fleet, imports
+from flux_resourceset.changes import Document, Entry, Retired, Stored, Tombstone
+from flux_resourceset.imports import Export
+from flux_resourceset.kinds import CLUSTERS, Kinds
+from flux_resourceset.overlay import Key
+
+
+class Replay(NamedTuple):
+    """What a log adds up to."""
+
+    documents: dict[str, dict[str, Stored]]
+    tombstones: dict[str, Tombstone]
+    forgone: set[Key]
+
+
+def replayed(history: list[Entry]) -> Replay:
+    found, tombstones = changes.replayed(history)
+    forgone: set[Key] = set()
+    for entry in history:
+        changes.forgo(forgone, entry)
+    return Replay(found, {tombstone.dns: tombstone for tombstone in tombstones}, forgone)
+
+
+def check(kinds: Kinds, export: Export, source: str) -> None:
+    """Refuse a history that does not lead, step by step, to what the file holds."""
+    history = export.history or []
+    if [entry.revision for entry in history] != list(range(1, len(history) + 1)):
+        raise errors.Invalid(f"{source}: the history has gaps")
+    try:
+        for wrong in _leaps(history):
+            raise errors.Invalid(f"{source}: the history says of {wrong} what cannot follow from what it said before")
+        replay = replayed(history)
+    except (KeyError, TypeError) as exc:
+        raise errors.Invalid(f"{source}: a change of the history lacks {exc}") from exc
+    bodies = _bodies(kinds, replay)
+    for name in sorted({*kinds.by_name, *bodies}):
+        kind, wanted = kinds.by_name.get(name), export.documents.get(name, [])
+        if bodies.get(name, {}) != {document["id"]: documents.completed(kind, document) for document in wanted if kind}:
+            raise errors.Invalid(f"{source}: the history does not lead to the {name}")
+    living = {document["cluster_dns"] for document in export.documents[CLUSTERS]}
+    told = {(found.dns, found.id) for found in export.tombstones if found.dns not in living}
+    if {(found.dns, found.id) for found in replay.tombstones.values()} != told:
+        raise errors.Invalid(f"{source}: the history does not lead to the tombstones")
+
+
+def _bodies(kinds: Kinds, replay: Replay) -> dict[str, dict[str, Document]]:
+    """The documents by kind and id, completed where the kind is known."""
+    found: dict[str, dict[str, Document]] = {}
+    for name, of_kind in replay.documents.items():
+        kind = kinds.by_name.get(name)
+        found[name] = {id: documents.completed(kind, stored.body) if kind else stored.body for id, stored in of_kind.items()}
+    return found
+
+
+def _leaps(history: list[Entry]) -> Iterator[str]:
+    """Changes of what was not there, or of clusters under another name: they could bury names that no write would."""
+    names: dict[Key, str | None] = {}  # of all documents; the DNS names of clusters
+    for entry in history:
+        for change in entry.changes:
+            key, before, after = (change.kind, change.id), change.before, change.after
+            operation = "create" if before is None else "delete" if after is None else "update"
+            follows = (before is not None) == (key in names) and names.get(key) == _name(change.kind, before)
+            if operation != change.operation or not follows or (after or before or {})["id"] != change.id:
+                yield f"{change.kind}/{change.id} in revision {entry.revision}"
+            if after is None:
+                names.pop(key, None)
+            else:
+                names[key] = _name(change.kind, after)
+
+
+def _name(kind: str, document: Document | None) -> str | None:
+    return document["cluster_dns"] if document is not None and kind == CLUSTERS else None
+
+
+class Restoration:
+    """An export with its history, put in the place of everything."""
+
+    def __init__(self, kinds: Kinds, export: Export, decommission_absent: bool) -> None:
+        self._kinds = kinds
+        self._absent = decommission_absent
+        self.history = export.history or []
+        self.replay = replayed(self.history)
+        empty = fleet.Fleet(kinds)
+        empty.forgone = self.replay.forgone
+        self._draft = drafts.Draft(empty)  # for the rules that bind documents together
+        imports.importing(export, "", replace=True)(self._draft)
+        self._draft.finish()
+
+    def plan(self, state: fleet.Fleet) -> imports.Plan:
+        return imports.plan(state, self.consequences(state), self._draft)
+
+    def consequences(self, state: fleet.Fleet) -> list[effects.Effect]:
+        bodies = _bodies(self._kinds, self.replay)
+        buried = self.replay.tombstones.keys() | {found.dns for found in self.retired(state)}
+        return effects.between(self._kinds, effects.state_of(state), effects.state(bodies, buried))
+
+    def retired(self, state: fleet.Fleet) -> tuple[Retired, ...]:
+        """The names that are known here and not in the file, if absence was said to be a decommission."""
+        known = {dns: found.id for dns, found in state.tombstones.items()} | state.cluster_ids if self._absent else {}
+        living = {stored.body["cluster_dns"] for stored in self.replay.documents.get(CLUSTERS, {}).values()}
+        told = living | self.replay.tombstones.keys()
+        return tuple(Retired(dns, known[dns]) for dns in sorted(known.keys() - told))
+
+    def closed(self, state: fleet.Fleet, time: str, origin: changes.Origin) -> list[Entry]:
+        """The history, with an entry for what it does not say of the fleet that it is to lead to."""
+        retired, forgone = self.retired(state), self._draft.forgone()
+        if not retired and not forgone:
+            return self.history
+        revision = len(self.history) + 1
+        last = Entry(revision, time, origin.actor, None, None, origin.reason, bool(forgone), (), retired, forgone=forgone)
+        return [*self.history, last]

@@ -1,0 +1,215 @@
+"""Exports on their way into a fleet: they obey every rule of a write, but for what is named here, each with a warning.
+
+- A reference whose definition was deleted by force where the export was made: the cluster has done without it there. The file
+  must say so, or come from the first release, which could not.
+- A tombstone: the cluster was decommissioned there. It counts for nothing if a cluster has the name here.
+- A document of a kind that the API lets nobody create: it came with a seed, and must be able to move. Not by a merge.
+- Another `cluster_dns` for a cluster, or no cluster any more: only in the place of everything, and after a question.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from flux_resourceset import documents, drafts, effects, errors, fleet, formats, rules
+from flux_resourceset.changes import Document, Entry, Forgone, Tombstone
+from flux_resourceset.documents import pointer
+from flux_resourceset.effects import Effect
+from flux_resourceset.errors import Violation
+from flux_resourceset.kinds import CLUSTERS, Kind, Kinds
+from flux_resourceset.overlay import Key
+
+SHOWN_WARNINGS = 100  # of an import: more than anybody reads, and few enough for an answer
+_SHOWN = 50  # of the problems of a file: a line that can still be read
+_SHOWN_USERS = 5  # of a definition that is not there: enough to begin looking
+
+
+def is_empty(state: fleet.Fleet) -> bool:
+    return state.revision == 0 and not state.tombstones and not any(state.documents.values())
+
+
+# The file
+
+
+class Export(msgspec.Struct):
+    format: str
+    revision: int
+    documents: dict[str, list[dict[str, Any]]]
+    tombstones: list[Tombstone]
+    checksum: str
+    deleted_by_force: list[Forgone] | None = None  # what references may lack; the first release did not tell
+    history: list[Entry] | None = None
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.documents.values()))
+
+
+def parsed(kinds: Kinds, data: Any, source: str) -> Export:
+    """An export whose documents are good, each looked at alone."""
+    try:
+        export = msgspec.convert(data, Export)
+    except msgspec.ValidationError as exc:
+        raise errors.Invalid(f"{source}: {exc}") from exc
+    for name in export.documents:
+        if name not in kinds.by_name:
+            raise errors.Invalid(f"{source}: {name!r} is no kind here; add its file to RESOURCES_DIR")
+    export.documents = {kind.name: export.documents.get(kind.name, []) for kind in kinds}
+    problems = list(_problems(kinds, export))
+    if problems:
+        raise errors.Invalid(f"{source}: {'; '.join(problems[:_SHOWN])}")
+    return export
+
+
+def _problems(kinds: Kinds, export: Export) -> Iterator[str]:
+    for kind in kinds:
+        for document in export.documents[kind.name]:
+            for violation in documents.violations(kinds, kind, documents.completed(kind, document)):
+                yield f'{kind.name} "{document.get("id", "")}": {violation.pointer} {violation.message}'
+    for kind in kinds:
+        yield from repeated(kind.name, "id", export.documents[kind.name])
+    yield from repeated(CLUSTERS, "cluster_dns", export.documents[CLUSTERS])
+    for tombstone in export.tombstones:
+        if not formats.is_dns_name(tombstone.dns):
+            yield f"tombstones: {tombstone.dns!r} is no DNS name"
+        elif not formats.is_dns_label(tombstone.id):
+            yield f"tombstones: {tombstone.id!r} is no id of a cluster"
+
+
+def repeated(name: str, field: str, found: list[Document]) -> list[str]:
+    counted = collections.Counter(str(document.get(field)) for document in found)
+    return [f"{name}: {field} {value!r} stands there {count} times" for value, count in counted.items() if count > 1]
+
+
+# Into a draft
+
+
+def importing(
+    export: Export, remedy: str, *, replace: bool = False, merge: bool = False, decommission_absent: bool = False
+) -> Callable[[drafts.Draft], None]:
+    """The work of an import: into an empty store, in the place of everything, or on top of what is there."""
+
+    def work(draft: drafts.Draft) -> None:
+        if not (replace or merge or is_empty(draft.base)):
+            raise not_empty(remedy)
+        draft.may_rename = replace
+        draft.decommissions = decommission_absent or not replace
+        lost = _lost(export, draft, merge)
+        draft.forgo(lost)
+        for kind in draft.kinds if replace else ():
+            wanted = {document["id"] for document in export.documents[kind.name]}
+            for id in [id for id in draft.base.documents[kind.name] if id not in wanted]:
+                draft.delete(kind, id, force=(kind.name, id) in lost)
+        for kind in draft.kinds:
+            for document in export.documents[kind.name]:
+                _merge(draft, kind, document) if merge else draft.put(kind, document)
+            if not merge and export.documents[kind.name] and "post" not in kind.methods["resource"]:
+                draft.warn(f"{len(export.documents[kind.name])} {kind.name} come along, though the API lets nobody create them")
+        _bury(draft, export)
+
+    return work
+
+
+def not_empty(remedy: str) -> errors.Conflict:
+    return errors.Conflict(f"the store is not empty; {remedy}")
+
+
+def _merge(draft: drafts.Draft, kind: Kind, document: Document) -> None:
+    """As a POST or a PUT of the document would."""
+    id = document["id"]
+    before = draft.get(kind.name, id)
+    level, method = ("resource", "post") if before is None else ("instance", "put")
+    if method not in kind.methods[level] and documents.completed(kind, document) != before:
+        word = "create" if before is None else "replace"
+        refused = f"{kind.name} do not take {word}, neither here nor on their own routes"
+        raise rules.invalid(kind.name, id, [Violation("", refused)])
+    if before is None:
+        draft.create(kind, document)
+    else:
+        draft.replace(kind, id, document, must="the file must")
+
+
+def _lost(export: Export, draft: drafts.Draft, merge: bool) -> set[Key]:
+    """The definitions that the clusters of the file refer to and that will not be there; each must have been deleted by force."""
+    listed = {(found.kind, found.id) for found in export.deleted_by_force or ()} | draft.base.forgone
+    there = {kind.name: {document["id"] for document in export.documents[kind.name]} for kind in draft.kinds}
+    users: dict[Key, list[str]] = {}
+    for cluster in export.documents[CLUSTERS]:
+        violations = []
+        for field, position, kind, id in _references(draft.kinds, cluster):
+            if id in there[kind.name] or (merge and draft.get(kind.name, id) is not None):
+                continue
+            users.setdefault((kind.name, id), []).append(cluster["id"])
+            if export.deleted_by_force is not None and (kind.name, id) not in listed:
+                remedy = "create it first, or leave the reference out"
+                why = f'{kind.singular} "{id}" does not exist, and deleted_by_force does not name it'
+                violations.append(Violation(pointer([field, position, "id"]), f"{why}; {remedy}"))
+        if violations:
+            raise rules.invalid(CLUSTERS, cluster["id"], violations)
+    for (name, id), clusters in users.items():
+        shown = ", ".join(clusters[:_SHOWN_USERS]) + (" and more" if len(clusters) > _SHOWN_USERS else "")
+        draft.warn(f"{rules.subject(name, id)} was deleted by force; {len(clusters)} cluster(s) go without it: {shown}")
+    return set(users)
+
+
+def _references(kinds: Kinds, cluster: Document) -> Iterator[tuple[str, int, Kind, str]]:
+    for field, kind in kinds.by_field.items():
+        for position, reference in enumerate(cluster.get(field, ())):
+            yield field, position, kind, reference["id"]
+
+
+def _bury(draft: drafts.Draft, export: Export) -> None:
+    for tombstone in export.tombstones:
+        draft.retire(tombstone.dns, tombstone.id)
+    taken = {found.dns for found in draft.retired()}
+    living = {draft.require(CLUSTERS, id)["cluster_dns"]: id for id in draft.ids(CLUSTERS)}
+    for tombstone in export.tombstones:
+        name = f'{tombstone.dns} of cluster "{tombstone.id}"'
+        if tombstone.dns in taken:
+            draft.warn(f"{name} was decommissioned where the file was made; its answers are [] from now on")
+        elif tombstone.dns in living:
+            draft.warn(
+                f'{name} was decommissioned where the file was made; cluster "{living[tombstone.dns]}" has the name and stays'
+            )
+
+
+# What it means
+
+
+class Plan(NamedTuple):
+    """What an import will do, to be agreed to before anything is written."""
+
+    effects: list[Effect]
+    warnings: list[str]
+    into_empty: bool  # then nothing is taken from anybody
+    of: tuple[str, int]  # epoch and revision of the fleet that it was made for
+
+    def check(self, state: fleet.Fleet, found: Callable[[], list[Effect]]) -> None:
+        """Refuse to do anything else, for somebody may have written meanwhile."""
+        if (state.epoch, state.revision) != self.of and found() != self.effects:
+            raise errors.Conflict(
+                "the fleet changed meanwhile, and the import would do something else; nothing was written, try again"
+            )
+
+
+def planned(draft: drafts.Draft) -> Plan:
+    """The plan of a draft that an import has worked on."""
+    draft.finish()
+    return plan(draft.base, consequences(draft), draft)
+
+
+def plan(state: fleet.Fleet, found: list[Effect], draft: drafts.Draft) -> Plan:
+    return Plan(found, draft.first_warnings(SHOWN_WARNINGS), is_empty(state), (state.epoch, state.revision))
+
+
+def consequences(draft: drafts.Draft) -> list[Effect]:
+    base = draft.base
+    bodies = {kind.name: {id: draft.require(kind.name, id) for id in draft.ids(kind.name)} for kind in draft.kinds}
+    living = {cluster["cluster_dns"] for cluster in bodies[CLUSTERS].values()}
+    gone = base.cluster_ids.keys() - living - set(draft.vanished())
+    buried = base.tombstones.keys() | gone | {found.dns for found in draft.retired()}
+    return effects.between(draft.kinds, effects.state_of(base), effects.state(bodies, buried))
