@@ -139,6 +139,22 @@ def test_tombstones_are_loaded_with_a_snapshot() -> None:
     assert found.answer(b"old.example.com/namespaces") == EMPTY
 
 
+def test_a_fleet_that_was_never_loaded_stands_at_the_beginning_of_no_log() -> None:
+    assert fleet.Fleet(KNOWN).head == changes.Head("", 0, "")
+
+
+def test_answers_that_were_prepared_are_not_given_once_their_view_is_doubted(ledger: Ledger) -> None:
+    key = b"c1.example.com/namespaces"
+    for packed in (False, True):
+        ledger.fleet.answer(key, packed)
+    ledger.fleet.heed([changes.View("namespaces", "places", "namespaces")])
+    for packed in (False, True):
+        with pytest.raises(errors.Unavailable, match="retire-kind places"):
+            ledger.fleet.answer(key, packed)
+    ledger.fleet.heed([])
+    assert [item["id"] for item in inputs(ledger, key)] == ["c", "a"]
+
+
 # The fleet list
 
 
