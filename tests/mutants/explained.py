@@ -40,5 +40,5 @@ EXPLAINED: dict[str, str] = {
     f"{_SRC}/fleet.py Fleet.heed: if self.doubts: → if True:": "answers that are forgotten are prepared again, alike",
     f'{_SRC}/fleet.py Fleet._step_cluster: if before and after and before.get(kind.cluster_field or "") == '
     'after.get(kind.cluster_field or ""): → if False:': "lists that are equal differ in nothing; this only saves comparing them",
-    f"{_SRC}/fleet.py Fleet._step_definition: if kind.cluster_field is None: → if False:": "what nobody can refer to has no users",
+    f"{_SRC}/fleet.py Fleet._step_definition: if kind.cluster_field is None: → if False:": "what nobody refers to has no users",
 }

@@ -78,6 +78,16 @@ def test_a_definition_lost_by_force_is_skipped_and_reported(ledger: Ledger) -> N
     assert ledger.fleet.dangling() == [("c1", "namespaces", "c")]
 
 
+def test_a_definition_that_is_back_may_not_be_done_without_any_more(ledger: Ledger) -> None:
+    write(ledger, lambda draft: draft.delete(KNOWN.by_name["namespaces"], "c", force=True))
+    assert ledger.fleet.forgone == {("namespaces", "c")}
+    create(ledger, "namespaces", namespace("c"))
+    assert ledger.fleet.forgone == set()
+    del ledger.fleet.documents["namespaces"]["c"]  # lost, and the log does not say why
+    with pytest.raises(errors.Unavailable, match='"c", which is missing'):
+        ledger.fleet.answer(b"c1.example.com/namespaces")
+
+
 def test_a_change_of_one_view_leaves_the_prepared_others(ledger: Ledger) -> None:
     kept = ledger.fleet.answer(b"c1.example.com/rolebindings")
     other = ledger.fleet.answer(b"c2.example.com/namespaces")
