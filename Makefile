@@ -25,8 +25,11 @@ demo: install ## serve the demo fleet on 127.0.0.1:8080 until Ctrl-C
 test: .venv/dev ## run the tests
 	$(BIN)/pytest -q -n 2 -m "not thorough" -p no:schemathesis --ignore tests/openapi/test_schemathesis.py
 
-test-thorough: .venv/dev ## run those that take longer: Schemathesis, the render engine against Flux Operator's own
+test-thorough: .venv/dev ## run those that take longer: Schemathesis, planted faults, the render engine against Flux Operator's own
 	$(BIN)/pytest -q -n 2 -m thorough
+
+mutants: .venv/dev ## plant faults one at a time and name those that no test notices (part of test-thorough); ARGS=--all plants every one
+	PYTHONPATH=tests $(BIN)/python -m mutants.run $(ARGS)
 
 lint: .venv/dev ## style, types, import layers
 	$(BIN)/ruff check .
@@ -53,7 +56,7 @@ lock: .venv/runtime ## renew the pinned requirement files
 	for name in runtime dev; do $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.txt; done
 
-.PHONY: help install demo test test-thorough lint format generate bench lock
+.PHONY: help install demo test test-thorough mutants lint format generate bench lock
 
 e2e-tools: ## build Flux Operator, Flux and a Kubernetes control plane from Go modules (needs Go; half an hour, once)
 	tests/e2e/tools/build.sh

@@ -18,8 +18,11 @@ import httpx
 
 READ, WRITE = "read-token", "write-token"
 PROGRAM = (sys.executable, "-m", "flux_resourceset.server")
+FLUX = "flux-operator/v0.58.1"  # as Flux Operator names itself
 UNUSED = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nothing here speaks TLS, and every client would read all authorities first
 ROOT = Path(__file__).resolve().parent.parent
+
+ordinary = False  # whether clients say Connection, as most do and Flux does not: then the ordinary route answers their polls
 
 
 def free_port() -> int:
@@ -44,6 +47,21 @@ def environment(directory: Path, **overrides: str) -> dict[str, str]:
     }
 
 
+def client(url: str, token: str | None = WRITE) -> httpx.Client:
+    """One that asks as Flux does: with its headers and no others, on a connection of its own each time."""
+    limits = httpx.Limits(max_keepalive_connections=0)
+    made = httpx.Client(base_url=url, timeout=30, verify=UNUSED, limits=limits, event_hooks={"request": [_say_connection]})
+    made.headers.clear()
+    credentials = {"Authorization": f"Bearer {token}"} if token else {}
+    made.headers.update({"User-Agent": FLUX, "Accept": "application/json", **credentials, "Accept-Encoding": "gzip"})
+    return made
+
+
+def _say_connection(request: httpx.Request) -> None:
+    if ordinary:
+        request.headers["Connection"] = "keep-alive"
+
+
 class Server:
     def __init__(self, directory: Path, env: Mapping[str, str], program: Sequence[str] = PROGRAM) -> None:
         self.url = "http://" + env["LISTEN_ADDR"]
@@ -64,8 +82,7 @@ class Server:
         raise AssertionError(f"the server did not answer {path}:\n{self.log.read_text()}")
 
     def client(self, token: str | None = WRITE) -> httpx.Client:
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=30, verify=UNUSED)
+        return client(self.url, token)
 
     def stop(self) -> int:
         """SIGTERM, and its exit code."""

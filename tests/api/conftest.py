@@ -1,4 +1,8 @@
-"""One server with the demo data for all tests of a worker; tests use ids of their own and leave the demo alone."""
+"""One server with the demo data for all tests of a worker; tests use ids of their own and leave the demo alone.
+
+Polls are answered on two ways, and every client asks as Flux does, on the fast one. Modules that look at what Flux gets
+say `pytestmark = pytest.mark.usefixtures("both_ways")`, and run once on each.
+"""
 
 from __future__ import annotations
 

@@ -14,6 +14,8 @@ import pytest
 import live
 from api.fleets import DEMO, DEMO_DNS, KINDS, SEED, assert_problem, fresh, make, view
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 FLUX = view(DEMO_DNS, "namespaces")
 READS = (
     FLUX,

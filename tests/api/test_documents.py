@@ -213,6 +213,7 @@ def test_a_refused_deletion_names_at_most_twenty_users(api: httpx.Client) -> Non
     assert (len(problem["users"]), problem["count"]) == (20, 21)
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_force_deletes_what_is_used_and_the_cluster_can_still_be_edited(api: httpx.Client) -> None:
     kept, lost = make(api, "namespaces")["id"], make(api, "namespaces")["id"]
     document = make(api, "clusters", namespaces=[{"id": lost}, {"id": kept}])
@@ -234,6 +235,7 @@ def test_a_component_that_others_depend_on_stays_even_by_force(api: httpx.Client
     assert dependent in problem["detail"]
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_one_change_of_the_catalog_reaches_every_cluster_but_the_pinned(api: httpx.Client) -> None:
     id = make(api, "platform_components")["id"]
     plain = [make(api, "clusters", platform_components=[{"id": id}]) for _ in range(3)]

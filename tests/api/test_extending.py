@@ -127,6 +127,7 @@ def test_an_added_kind_is_validated_listed_and_kept_while_it_is_used(api: httpx.
     assert pointers(api.post("/clusters", json=unknown)) == {"/network_policies/0/id"}
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_a_cluster_that_says_nothing_of_an_added_kind_has_an_empty_list(api: httpx.Client) -> None:
     made = make(api, "clusters")
     assert (made["network_policies"], made["dbs"]) == ([], [])
@@ -134,6 +135,7 @@ def test_a_cluster_that_says_nothing_of_an_added_kind_has_an_empty_list(api: htt
     assert_problem(api.get(f"/api/v2/flux/clusters/{made['cluster_dns']}/databases"), 404)
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_overrides_nesting_and_patches_come_without_code(api: httpx.Client) -> None:
     api.post("/databases", json={"id": "orders", "engine_name": "pg"})
     api.post("/databases", json={"id": "users", "engine_name": "my", "engine_version": 8, "size": "large"})
@@ -174,6 +176,7 @@ def test_added_kinds_stand_in_the_openapi_document(api: httpx.Client) -> None:
     assert any(path.startswith("/clusters/{") and "/dbs/{" in path for path in paths)
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_documents_of_a_kind_whose_file_is_gone_stay_in_the_store(tmp_path: Path) -> None:
     kinds = tmp_path / "kinds"
     kinds.mkdir()
@@ -189,6 +192,7 @@ def test_documents_of_a_kind_whose_file_is_gone_stay_in_the_store(tmp_path: Path
         assert [item["id"] for item in inputs(client, before["cluster_dns"], "managed-dbs")] == ["orders"]
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_clusters_can_be_edited_while_a_kind_is_away_and_it_finds_its_references_again(tmp_path: Path) -> None:
     kinds = tmp_path / "kinds"
     kinds.mkdir()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import concurrent.futures
 import contextlib
 import re
 import socket
@@ -269,6 +270,34 @@ def test_only_whole_plain_polls_with_a_good_token_are_taken(fast: poll.Fast) -> 
     assert asyncio.run(taken()) == TAKEN  # also once the header blocks are known
 
 
+def sent(path: str) -> bytes:
+    """What a client of the tests sends."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        concurrent.futures.ThreadPoolExecutor() as pool,
+        live.client(f"http://127.0.0.1:{listening.getsockname()[1]}", live.READ) as client,
+    ):
+        asked = pool.submit(client.get, path)
+        connection, _ = listening.accept()
+        with connection:
+            received = connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+        assert asked.result().status_code == 204
+    return received
+
+
+@pytest.mark.usefixtures("both_ways")
+def test_clients_of_tests_take_the_way_that_they_are_to_take(fast: poll.Fast) -> None:
+    received = sent(PATH.decode())
+
+    async def taken() -> bool:
+        return fast.answer(received) is not None
+
+    assert asyncio.run(taken()) is not live.ordinary
+    if not live.ordinary:
+        assert re.sub(rb"Host: [0-9.:]+", HOST, received) == AS_FLUX
+
+
 @pytest.mark.parametrize("view_name", VIEWS)
 def test_every_view_is_taken(fast: poll.Fast, view_name: str) -> None:
     async def answer() -> bytes | None:
@@ -297,3 +326,21 @@ def test_what_idles_for_two_sweeps_is_closed_and_what_polls_is_kept(fast: poll.F
 
     seen, answer = asyncio.run(scene())
     assert (seen, answer[:15]) == (b"", b"HTTP/1.1 200 OK")
+
+
+def test_header_blocks_are_remembered_up_to_a_bound(fast: poll.Fast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(poll, "_MAX_HEADS", 3)
+
+    async def ask(number: int) -> bytes:
+        return fast.answer(request(HOST, TOKEN, b"User-Agent: %d" % number)) or b""
+
+    for number in (*range(10), 9):
+        assert asyncio.run(ask(number)).endswith(b'{"inputs":[]}')
+        assert 0 < len(fast.heads) <= 3
+
+
+def test_the_date_of_an_answer_is_the_one_of_http(fast: poll.Fast) -> None:
+    async def answer() -> bytes:
+        return fast.answer(PLAIN) or b""
+
+    assert re.search(rb"\r\ndate: [A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT\r\n", asyncio.run(answer()))

@@ -13,6 +13,8 @@ import live
 from api import fleets
 from api.fleets import DEMO, DEMO_DNS, VIEWS, assert_problem, inputs, make, view
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 BLOCK = {"name": DEMO, "dns": DEMO_DNS, "environment": "dev"}
 
 

@@ -13,6 +13,8 @@ import pytest
 import live
 from api.fleets import DEMO_DNS, SEED, assert_problem, inputs, make, view
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 PATH = view(DEMO_DNS, "namespaces")
 
 

@@ -148,6 +148,7 @@ def start_with(directory: Path, env: dict[str, str]) -> live.Server:
     return live.Server(directory, {"PATH": os.environ["PATH"], "LISTEN_ADDR": f"127.0.0.1:{live.free_port()}", **env})
 
 
+@pytest.mark.usefixtures("both_ways")
 def test_the_documented_crud_line_is_enough_and_seeds_the_default_file(demo_directory: Path) -> None:
     env = {"API_MODE": "crud", "AUTH_TOKEN": "read-token", "CRUD_AUTH_TOKEN": "write-token"}
     server = start_with(demo_directory, env)

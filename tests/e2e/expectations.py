@@ -12,6 +12,8 @@ Object = dict[str, Any]
 
 FLUX = "flux-system"
 RBAC = "rbac.authorization.k8s.io"
+OWNER = "resourceset.fluxcd.controlplane.io"
+DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _TYPED = re.compile(r"true|false|0|-?[1-9][0-9]{0,17}")  # the rule of deploy/cluster/README.md
 
 
@@ -88,14 +90,16 @@ def _helm(item: Input) -> list[Object]:
 
 
 def _kustomize(item: Input) -> list[Object]:
-    source = f"charts-{item['id']}"
-    artifact = {"interval": "10m", "url": item["source"]["oci_url"], "ref": {"tag": item["source"]["oci_tag"]}}
+    source, url, tag = f"charts-{item['id']}", item["source"]["oci_url"], item["source"]["oci_tag"]
+    git = not url.startswith("oci://")
+    kind = "GitRepository" if git else "OCIRepository"
+    artifact = {"interval": "10m", "url": url, **({} if git and tag == "latest" else {"ref": {"tag": tag}})}
     spec = {
         "interval": "10m", "retryInterval": "1m", "timeout": "5m", "prune": True, "wait": True, "path": f"./{_path(item)}",
-        "sourceRef": {"kind": "OCIRepository", "name": source}, **_waits(item),
+        "sourceRef": {"kind": kind, "name": source}, **_waits(item),
     }  # fmt: skip
     return [
-        manifest("source.toolkit.fluxcd.io/v1", "OCIRepository", source, FLUX, spec=artifact),
+        manifest("source.toolkit.fluxcd.io/v1", kind, source, FLUX, spec=artifact),
         annotated(item, manifest("kustomize.toolkit.fluxcd.io/v1", "Kustomization", f"platform-{item['id']}", FLUX, spec=spec)),
     ]
 
@@ -125,6 +129,68 @@ def taken_by_helm(data: Object, entry: Object) -> Any:
         return text
     assert _TYPED.fullmatch(text), f"{text!r} would be read in the grammar of --set"
     return json.loads(text)
+
+
+def owned(view: str, found: Object) -> Object:
+    """As Flux Operator marks what it makes."""
+    metadata = found["metadata"]
+    marks = {f"{OWNER}/name": view, f"{OWNER}/namespace": FLUX}
+    return {**found, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **marks}}}
+
+
+def by_identity(objects: list[Object]) -> dict[tuple[str, str, str], Object]:
+    return {(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]): each for each in objects}
+
+
+def without_patches(view: str, objects: list[Object], inputs: list[Object]) -> list[Object]:
+    """The objects without what patches made, after each patch was found to arrive as it was given."""
+    found = by_identity(objects)
+    for item in inputs:
+        if item["enabled"] and item["patches"]:
+            kind = "HelmRelease" if item["type"] == "helm" else "Kustomization"
+            spec = found[kind, FLUX, f"platform-{item['id']}"]["spec"]
+            name = (spec["valuesFrom"][0] if item["type"] == "helm" else spec["postBuild"]["substituteFrom"][0])["name"]
+            config_map = found.pop(("ConfigMap", FLUX, name))
+            _check_config_map(view, config_map, item)
+            if item["type"] == "helm":
+                _check_values(spec.pop("valuesFrom"), config_map, item["patches"])
+            else:
+                _check_variables(spec.pop("postBuild"), config_map, item["patches"])
+    return list(found.values())
+
+
+def _check_config_map(view: str, found: Object, item: Object) -> None:
+    name = found["metadata"]["name"]
+    assert DNS_NAME.fullmatch(name), name
+    assert name.startswith(f"values-{item['id']}-")
+    assert len(name) <= 253
+    bare = {key: value for key, value in found.items() if key != "data"}
+    expected = manifest("v1", "ConfigMap", name, FLUX)
+    expected["metadata"]["labels"] = {"reconcile.fluxcd.io/watch": "Enabled"}
+    assert bare == owned(view, expected)
+    assert all(isinstance(text, str) for text in found["data"].values())
+
+
+def _check_values(entries: list[Object], config_map: Object, patches: Object) -> None:
+    assert {(entry["kind"], entry["name"]) for entry in entries} == {("ConfigMap", config_map["metadata"]["name"])}
+    taken = {entry["valuesKey"]: taken_by_helm(config_map["data"], entry) for entry in entries}
+    wanted = {key: as_helm_takes_it(value) for key, value in patches.items()}
+    assert taken == wanted
+    assert {key: type(value) is bool for key, value in taken.items()} == {
+        key: type(value) is bool for key, value in wanted.items()
+    }
+    assert len(entries) == len(patches) == len(config_map["data"])
+
+
+def _check_variables(post_build: Object, config_map: Object, patches: Object) -> None:
+    assert post_build == {"substituteFrom": [{"kind": "ConfigMap", "name": config_map["metadata"]["name"]}]}
+    data = config_map["data"]
+    assert data.keys() == patches.keys()
+    for key, value in patches.items():
+        if isinstance(value, float):
+            assert float(data[key]) == value
+        else:
+            assert data[key] == as_a_variable(value)
 
 
 # The kinds of examples/kinds

@@ -16,8 +16,6 @@ from .tools import build
 
 Object = dict[str, Any]
 
-OWNER = "resourceset.fluxcd.controlplane.io"
-
 
 class Loader(yaml.SafeLoader):
     """Only what JSON knows is more than text: Go quotes texts that look like it, and leaves `<<`, `=` and dates bare."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ SETTINGS = settings(
     max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.reuse, Phase.generate)
 )
 PLACE = "hostile"  # the namespace of dry runs
-DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 def inputs_of(kind: str, cluster: Object, definitions: list[Object]) -> list[Object]:
@@ -49,17 +47,6 @@ def rendered(directory: Path, kind: str, inputs: list[Object]) -> list[Object]:
     return flux_operator.rendered(directory, template, inputs)
 
 
-def owned(view: str, found: Object) -> Object:
-    """As Flux Operator marks what it makes."""
-    metadata = found["metadata"]
-    marks = {f"{flux_operator.OWNER}/name": view, f"{flux_operator.OWNER}/namespace": expectations.FLUX}
-    return {**found, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **marks}}}
-
-
-def by_identity(objects: list[Object]) -> dict[tuple[str, str, str], Object]:
-    return {(each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]): each for each in objects}
-
-
 @pytest.mark.parametrize("kind", hostile.DEFINITIONS)
 @SETTINGS
 @given(data=st.data())
@@ -70,62 +57,11 @@ def test_hostile_documents_make_exactly_the_expected_objects(
     inputs = inputs_of(kind, cluster, definitions)
     view = KNOWN.by_name[kind]
     found = rendered(tmp_path_factory.mktemp("render"), kind, inputs)
-    expected = [owned(view.endpoint, each) for item in inputs for each in expectations.BY_KIND[kind](item)]
+    expected = [expectations.owned(view.endpoint, each) for item in inputs for each in expectations.BY_KIND[kind](item)]
     if kind == "platform_components":
-        found = without_patches(view.endpoint, found, inputs)
-    assert by_identity(found) == by_identity(expected)
+        found = expectations.without_patches(view.endpoint, found, inputs)
+    assert expectations.by_identity(found) == expectations.by_identity(expected)
     assert len(found) == len(expected)
-
-
-def without_patches(view: str, objects: list[Object], inputs: list[Object]) -> list[Object]:
-    """The objects without what patches made, after each patch was found to arrive as it was given."""
-    found = by_identity(objects)
-    for item in inputs:
-        if item["enabled"] and item["patches"]:
-            kind = "HelmRelease" if item["type"] == "helm" else "Kustomization"
-            spec = found[kind, expectations.FLUX, f"platform-{item['id']}"]["spec"]
-            name = (spec["valuesFrom"][0] if item["type"] == "helm" else spec["postBuild"]["substituteFrom"][0])["name"]
-            config_map = found.pop(("ConfigMap", expectations.FLUX, name))
-            check_config_map(view, config_map, item)
-            if item["type"] == "helm":
-                check_values(spec.pop("valuesFrom"), config_map, item["patches"])
-            else:
-                check_variables(spec.pop("postBuild"), config_map, item["patches"])
-    return list(found.values())
-
-
-def check_config_map(view: str, found: Object, item: Object) -> None:
-    name = found["metadata"]["name"]
-    assert DNS_NAME.fullmatch(name), name
-    assert name.startswith(f"values-{item['id']}-")
-    assert len(name) <= 253
-    bare = {key: value for key, value in found.items() if key != "data"}
-    expected = expectations.manifest("v1", "ConfigMap", name, expectations.FLUX)
-    expected["metadata"]["labels"] = {"reconcile.fluxcd.io/watch": "Enabled"}
-    assert bare == owned(view, expected)
-    assert all(isinstance(text, str) for text in found["data"].values())
-
-
-def check_values(entries: list[Object], config_map: Object, patches: Object) -> None:
-    assert {(entry["kind"], entry["name"]) for entry in entries} == {("ConfigMap", config_map["metadata"]["name"])}
-    taken = {entry["valuesKey"]: expectations.taken_by_helm(config_map["data"], entry) for entry in entries}
-    wanted = {key: expectations.as_helm_takes_it(value) for key, value in patches.items()}
-    assert taken == wanted
-    assert {key: type(value) is bool for key, value in taken.items()} == {
-        key: type(value) is bool for key, value in wanted.items()
-    }
-    assert len(entries) == len(patches) == len(config_map["data"])
-
-
-def check_variables(post_build: Object, config_map: Object, patches: Object) -> None:
-    assert post_build == {"substituteFrom": [{"kind": "ConfigMap", "name": config_map["metadata"]["name"]}]}
-    data = config_map["data"]
-    assert data.keys() == patches.keys()
-    for key, value in patches.items():
-        if isinstance(value, float):
-            assert float(data[key]) == value
-        else:
-            assert data[key] == expectations.as_a_variable(value)
 
 
 @pytest.fixture(scope="module")

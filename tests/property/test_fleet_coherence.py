@@ -136,7 +136,8 @@ def answers(fleet: Fleet) -> dict[tuple[str, str, bool], bytes | type[errors.Ref
 
 def indexes(fleet: Fleet) -> Any:
     users = {key: found for key, found in fleet.users.items() if found}
-    return fleet.revision, fleet.documents, fleet.cluster_ids, fleet.tombstones, users, sorted(fleet.dangling())
+    dangling = sorted(fleet.dangling())
+    return fleet.revision, fleet.documents, fleet.cluster_ids, fleet.tombstones, fleet.forgone, users, dangling
 
 
 @given(st.lists(st.lists(operations, min_size=1, max_size=4), min_size=1, max_size=12))

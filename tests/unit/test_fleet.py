@@ -78,6 +78,16 @@ def test_a_definition_lost_by_force_is_skipped_and_reported(ledger: Ledger) -> N
     assert ledger.fleet.dangling() == [("c1", "namespaces", "c")]
 
 
+def test_a_definition_that_is_back_may_not_be_done_without_any_more(ledger: Ledger) -> None:
+    write(ledger, lambda draft: draft.delete(KNOWN.by_name["namespaces"], "c", force=True))
+    assert ledger.fleet.forgone == {("namespaces", "c")}
+    create(ledger, "namespaces", namespace("c"))
+    assert ledger.fleet.forgone == set()
+    del ledger.fleet.documents["namespaces"]["c"]  # lost, and the log does not say why
+    with pytest.raises(errors.Unavailable, match='"c", which is missing'):
+        ledger.fleet.answer(b"c1.example.com/namespaces")
+
+
 def test_a_change_of_one_view_leaves_the_prepared_others(ledger: Ledger) -> None:
     kept = ledger.fleet.answer(b"c1.example.com/rolebindings")
     other = ledger.fleet.answer(b"c2.example.com/namespaces")
@@ -92,6 +102,7 @@ def test_the_packed_answer_is_the_same_answer(ledger: Ledger) -> None:
     packed = ledger.fleet.answer(key, packed=True)
     assert gzip.decompress(packed) == ledger.fleet.answer(key)
     assert packed == fleet.compressed(ledger.fleet.answer(key))
+    assert len(packed) < len(ledger.fleet.answer(key))
     write(ledger, lambda draft: draft.merge(KNOWN.by_name["namespaces"], "a", {"labels": {"x": "y"}}))
     assert gzip.decompress(ledger.fleet.answer(key, packed=True)) == ledger.fleet.answer(key)
 
@@ -125,10 +136,33 @@ def test_a_cluster_stored_before_a_kind_came_gets_its_empty_list() -> None:
     assert found.answer(b"c1.example.com/network-policies") == EMPTY
 
 
+def test_a_document_stored_before_a_field_came_gets_its_default() -> None:
+    found = samples.fleet_of(KNOWN, namespaces=[{"id": "a"}])
+    stored = found.get("namespaces", "a")
+    assert stored is not None
+    assert (stored.body["labels"], stored.body["annotations"], stored.revision) == ({}, {}, 1)
+
+
 def test_tombstones_are_loaded_with_a_snapshot() -> None:
     found = fleet.Fleet(KNOWN)
     found.load(Snapshot("e", 3, {}, (changes.Tombstone("old.example.com", "old", 2),)))
     assert found.answer(b"old.example.com/namespaces") == EMPTY
+
+
+def test_a_fleet_that_was_never_loaded_stands_at_the_beginning_of_no_log() -> None:
+    assert fleet.Fleet(KNOWN).head == changes.Head("", 0, "")
+
+
+def test_answers_that_were_prepared_are_not_given_once_their_view_is_doubted(ledger: Ledger) -> None:
+    key = b"c1.example.com/namespaces"
+    for packed in (False, True):
+        ledger.fleet.answer(key, packed)
+    ledger.fleet.heed([changes.View("namespaces", "places", "namespaces")])
+    for packed in (False, True):
+        with pytest.raises(errors.Unavailable, match="retire-kind places"):
+            ledger.fleet.answer(key, packed)
+    ledger.fleet.heed([])
+    assert [item["id"] for item in inputs(ledger, key)] == ["c", "a"]
 
 
 # The fleet list

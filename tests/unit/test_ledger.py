@@ -14,7 +14,7 @@ from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Entry, Snapshot, Stored
 from flux_resourceset.fleet import Fleet
 from flux_resourceset.ledger import Ledger
-from flux_resourceset.store.memory import MemoryStore
+from flux_resourceset.store.memory import MemoryStore, MemoryTransaction
 from flux_resourceset.store.sqlite import SqliteStore
 from unit import samples
 from unit.samples import ORIGIN, cluster, create, namespace, refused, write
@@ -202,3 +202,50 @@ def test_a_file_that_came_back_is_read_anew(tmp_path: Path) -> None:
     reader.refresh()
     assert set(reader.fleet.documents["namespaces"]) == {"a"}
     reader.close()
+
+
+class Overtaken(MemoryStore):
+    """One to which something happens between the last look and the beginning of a transaction."""
+
+    happens: Callable[[], object] | None = None
+
+    def begin(self) -> MemoryTransaction:
+        happening, self.happens = self.happens, None
+        if happening is not None:
+            happening()
+        return super().begin()
+
+
+def test_a_write_sees_what_was_written_since_its_last_look() -> None:
+    store = Overtaken()
+    ledger, other = samples.ledger_of(KNOWN, store), samples.ledger_of(KNOWN, store)
+    store.happens = lambda: create(other, "namespaces", namespace("a"))
+    with pytest.raises(errors.AlreadyExists):
+        create(ledger, "namespaces", namespace("a"))
+    entry = create(ledger, "namespaces", namespace("b"))
+    assert entry is not None
+    assert entry.revision == 2
+
+
+def test_a_write_on_a_store_that_was_replaced_just_now_is_doubt_and_the_next_goes_on() -> None:
+    store = Overtaken()
+    ledger, other = samples.ledger_of(KNOWN, store), samples.ledger_of(KNOWN, store)
+    store.happens = lambda: other.restore(lambda state: (Snapshot("new", 0, {}, ()), []))
+    with pytest.raises(errors.Unavailable):
+        create(ledger, "namespaces", namespace("a"))
+    assert store.log == []
+    assert create(ledger, "namespaces", namespace("b")) is not None
+
+
+def test_what_is_skipped_or_not_served_is_told_once_it_is_loaded(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryStore()
+    ledger = samples.ledger_of(KNOWN, store)
+    create(ledger, "namespaces", namespace("lost"))
+    create(ledger, "clusters", cluster("c1", namespaces=[{"id": "lost"}]))
+    samples.ledger_of(KNOWN, store)
+    assert "references without a definition" not in caplog.text
+    write(ledger, lambda draft: draft.delete(NAMESPACES, "lost", force=True))
+    caplog.clear()
+    samples.ledger_of(KNOWN, store)
+    assert "references without a definition" in caplog.text
+    assert "unknown kinds" not in caplog.text

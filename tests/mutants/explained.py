@@ -1,0 +1,44 @@
+"""Faults that no test can notice, and why: they are named as the run names them."""
+
+from __future__ import annotations
+
+_SRC = "src/flux_resourceset"
+_BINDINGS = "deploy/cluster/views/rolebindings/resourceset.yaml"
+_COMPONENTS = "deploy/cluster/views/platform-components/resourceset.yaml"
+
+EXPLAINED: dict[str, str] = {
+    f'{_SRC}/merge.py _part: patches = cluster["patches"].get(reference["id"]) if kind.patches else None '
+    '→ patches = cluster["patches"].get(reference["id"]) if True else None': (
+        "a kind without patches never sends them; looking them up only costs its being remembered"
+    ),
+    f"{_SRC}/rules.py _bound: if len(references) > fleet.MAX_INPUTS: → if False:": (
+        "so many references make a bound above the limit by themselves, at 400 bytes each; this only saves adding them up"
+    ),
+    f"{_SRC}/rules.py _doubts: continue → pass": (
+        "a reference that pins no version gives nothing to doubt; this only saves looking its definition up"
+    ),
+    f"{_SRC}/http/poll.py Fast.answer: if end < 0: → if (end <= 0):": "the end is looked for behind the start of the line",
+    f'{_SRC}/http/poll.py Fast.answer: if not (data.startswith(_START) and data.endswith(b"\\r\\n\\r\\n")) '
+    'or len(data) > MAX_HEAD_BYTES: → if not (data.startswith(_START) and data.endswith(b"\\r\\n\\r\\n")) '
+    "or (len(data) >= MAX_HEAD_BYTES):": "the ordinary route answers a head of just that size alike",
+    **dict.fromkeys(
+        [
+            f"{_COMPONENTS} {object}: {line} | quote >> → {line} >>"
+            for line, *objects in (
+                ("name: << $values", "ConfigMap", "HelmRelease", "Kustomization"),
+                ("name: << $source", "HelmRepository", "HelmRelease", "GitRepository", "Kustomization"),
+                ('name: << printf "platform-%s" inputs.id', "HelmRelease", "Kustomization"),
+                ('- name: << printf "platform-%s" $dependency', "HelmRelease", "Kustomization"),
+            )
+            for object in objects
+        ],
+        "begins with a word, and the rest are letters, digits and hyphens: YAML takes it for text in any case",
+    ),
+    f"{_BINDINGS} ClusterRoleBinding: - kind: << $subject.kind | quote >> → - kind: << $subject.kind >>": (
+        "one of three words, none of which YAML takes for anything else"
+    ),
+    f"{_SRC}/fleet.py Fleet.heed: if self.doubts: → if True:": "answers that are forgotten are prepared again, alike",
+    f'{_SRC}/fleet.py Fleet._step_cluster: if before and after and before.get(kind.cluster_field or "") == '
+    'after.get(kind.cluster_field or ""): → if False:': "lists that are equal differ in nothing; this only saves comparing them",
+    f"{_SRC}/fleet.py Fleet._step_definition: if kind.cluster_field is None: → if False:": "what nobody refers to has no users",
+}

@@ -1,0 +1,116 @@
+"""Faults worth planting by hand: each would give Flux an empty, stale or wrong answer, or turn off a guard.
+
+One that does not fit its file any more is an error: it moves with the code.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from mutants.fault import Fault
+
+
+class Known(NamedTuple):
+    path: str
+    wrong: str
+    before: str
+    after: str
+
+
+class Stale(Exception):
+    """What was to be replaced is not there, or there twice."""
+
+
+def planted(known: Known, root: Path) -> Fault:
+    text = (root / known.path).read_text(encoding="utf-8")
+    if text.count(known.before) != 1:
+        raise Stale(f"{known.path}: {known.before!r} stands there {text.count(known.before)} times; {known.wrong}")
+    start = text.index(known.before)
+    return Fault(known.path, known.wrong, start, start + len(known.before), known.after, text)
+
+
+_MERGE, _RULES = "src/flux_resourceset/merge.py", "src/flux_resourceset/rules.py"
+_FLEET, _CHANGES = "src/flux_resourceset/fleet.py", "src/flux_resourceset/changes.py"
+_POLL, _DRAFTS = "src/flux_resourceset/http/poll.py", "src/flux_resourceset/drafts.py"
+_COMPONENTS, _NAMESPACES = (f"deploy/cluster/views/{view}/resourceset.yaml" for view in ("platform-components", "namespaces"))
+_BINDINGS = "deploy/cluster/views/rolebindings/resourceset.yaml"
+
+KNOWN = (
+    Known(
+        _POLL,
+        "an empty list when the store fails",
+        "        except (errors.Refusal, UnicodeDecodeError):\n            return None",
+        "        except (errors.Refusal, UnicodeDecodeError):\n            body = b'{\"inputs\":[]}'",
+    ),
+    Known(_POLL, "the store is not looked at", "            self.ledger.check()\n", ""),
+    Known(
+        _POLL,
+        "revoked tokens stay good",
+        "            self.heads.clear()\n            self._generation",
+        "            self._generation",
+    ),
+    Known(_MERGE, "remembered parts go stale", "if part is None or part.definition is not definition:", "if part is None:"),
+    Known(_MERGE, "overrides of one cluster reach others", "_encode(reference), wait_for", '_encode(reference["id"]), wait_for'),
+    Known(_MERGE, "what others wait for is remembered", "_encode(reference), wait_for", "_encode(reference), ()"),
+    Known(
+        _MERGE,
+        "patches are remembered for others",
+        "    if patches:\n        return _made",
+        "    if False:\n        return _made",
+    ),
+    Known(_MERGE, "waits for what is not there", "if id in running)", ")"),
+    Known(_MERGE, "waits for what is disabled", 'if ref.get("enabled", True)}', "}"),
+    Known(
+        _MERGE,
+        "disabled ones are left out",
+        '()) if ref["id"] in definitions]',
+        '()) if ref["id"] in definitions and ref.get("enabled", True)]',
+    ),
+    Known(_MERGE, "a null override empties the definition's value", "if value is not None}}", "}}"),
+    Known(_MERGE, "the digest does not tell clusters apart", "        digest.update(block)\n", ""),
+    Known(_MERGE, "the digest depends on the order", "hashlib.sha256(_canonical(result))", "hashlib.sha256(body)"),
+    Known(
+        _MERGE,
+        "the reference is overridden by the definition",
+        "{**definition, **{name: value for name, value in reference.items() if value is not None}}",
+        "{**{name: value for name, value in reference.items() if value is not None}, **definition}",
+    ),
+    Known(_RULES, "a dependent is deleted by force", "        if dependents:\n", "        if dependents and not force:\n"),
+    Known(
+        _RULES,
+        "what clusters use is deleted without force",
+        "    if not force:\n        yield _in_use",
+        "    if False:\n        yield _in_use",
+    ),
+    Known(_RULES, "a name is given twice", "        if owner != change.id:\n", "        if False:\n"),
+    Known(
+        _RULES,
+        "answers of the users of a definition may grow too large",
+        "                touched.setdefault((user, kind.name), (kind, change))\n",
+        "                pass\n",
+    ),
+    Known(_DRAFTS, "an omitted list is emptied by PUT", "if name not in document and before.get(name)", "if False"),
+    Known(
+        _DRAFTS,
+        "a cluster's name changes",
+        'yield Violation("/cluster_dns", "never changes; decommission the cluster and create it anew")',
+        "pass",
+    ),
+    Known(_COMPONENTS, "waits for what is not there", "$dependencies = inputs.wait_for", "$dependencies = inputs.depends_on"),
+    Known(_COMPONENTS, "disabled ones are rendered", "<<- if inputs.enabled >>", "<<- if true >>"),
+    Known(_COMPONENTS, "values lose their quotes", "<< $key | quote >>: << $text | quote >>", "<< $key | quote >>: << $text >>"),
+    Known(_NAMESPACES, "namespaces are pruned", "        fluxcd.controlplane.io/prune: disabled\n", ""),
+    Known(
+        _NAMESPACES,
+        "labels lose their quotes",
+        "      labels:\n        <<- range $key, $value := inputs.labels >>\n        << $key | quote >>: << $value | quote >>",
+        "      labels:\n        <<- range $key, $value := inputs.labels >>\n        << $key | quote >>: << $value >>",
+    ),
+    Known(
+        _BINDINGS,
+        "a changed role stalls",
+        "        fluxcd.controlplane.io/force: enabled <</* roleRef cannot be changed in place: recreate */>>\n",
+        "",
+    ),
+)

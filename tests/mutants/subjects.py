@@ -1,0 +1,78 @@
+"""Where faults are planted, how many, and which tests are to notice them: quick ones first, then those that start servers."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import NamedTuple
+
+from mutants import python_faults, template_faults
+from mutants.fault import Fault
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+VIEWS = "deploy/cluster/views"
+BUNDLE = "src/flux_resourceset/bundle/views"  # the package's own copy of the views; both are changed alike
+
+
+class Subject(NamedTuple):
+    path: str
+    share: int  # how many faults of those that can be made
+    tests: tuple[tuple[str, ...], ...]  # stage by stage, each only for what the one before did not notice
+
+
+def _of(path: str, share: int, *stages: str) -> Subject:
+    return Subject(path, share, tuple(tuple(f"tests/{name}" for name in words.split()) for words in stages))
+
+
+def _module(name: str, share: int, *stages: str) -> Subject:
+    return _of(f"src/flux_resourceset/{name}.py", share, *stages)
+
+
+def _view(name: str, share: int) -> Subject:
+    return _of(f"{VIEWS}/{name}.yaml", share, "render/test_shipped_views.py", "render/test_bootstrap_command.py")
+
+
+TAKEN = (
+    "test_only_whole_plain_polls_with_a_good_token_are_taken",
+    "test_what_idles_for_two_sweeps_is_closed_and_what_polls_is_kept",
+    "test_header_blocks_are_remembered_up_to_a_bound",
+    "test_the_date_of_an_answer_is_the_one_of_http",
+)
+DRAFTING = (
+    "unit/test_drafts.py unit/test_sub_resources.py unit/test_dependencies.py unit/test_transactions.py unit/test_limits.py"
+)
+ASKING = "api/test_documents.py api/test_sub_resources.py api/test_warnings.py api/test_bodies.py api/test_flux_answers.py"
+
+SUBJECTS = (
+    _module("merge", 30, "unit/test_merge.py property/test_merge_laws.py"),
+    _module("fleet", 30, "unit/test_fleet.py unit/test_limits.py", "property/test_fleet_coherence.py",
+            "api/test_flux_answers.py api/test_readers.py", "faults/test_kind_files.py"),
+    _module("changes", 15, "unit/test_fleet.py unit/test_ledger.py unit/test_transactions.py", "property/test_fleet_coherence.py",
+            "contract/test_store_contract.py", "api/test_lists.py"),
+    _module("overlay", 10, DRAFTING, "unit/test_transfer.py property/test_fleet_coherence.py"),
+    _module("drafts", 25, DRAFTING, "unit/test_transfer.py property/test_fleet_coherence.py", ASKING),
+    _module("rules", 25, DRAFTING, "unit/test_transfer.py property/test_fleet_coherence.py", ASKING),
+    _module("ledger", 20, "unit/test_ledger.py unit/test_idempotency.py unit/test_fleet.py", "property/test_fleet_coherence.py",
+            "api/test_readers.py", "faults/test_kind_files.py", "faults/test_restored_backups.py", "processes/test_sharing.py"),
+    _module("http/poll", 20, " ".join(f"api/test_fast_path.py::{name}" for name in TAKEN),
+            "api/test_flux_answers.py api/test_authentication.py api/test_service_paths.py", "api/test_readers.py",
+            "api/test_patience.py api/test_shutdown.py api/test_problems.py api/test_fast_path.py"),
+    _view("namespaces/resourceset", 8),
+    _view("platform-components/resourceset", 25),
+    _view("rolebindings/resourceset", 8),
+    _view("namespaces/provider", 2),
+    _view("platform-components/provider", 2),
+    _view("rolebindings/provider", 2),
+)  # fmt: skip
+
+
+def possible(subject: Subject) -> list[Fault]:
+    text = (ROOT / subject.path).read_text(encoding="utf-8")
+    make = template_faults if subject.path.endswith(".yaml") else python_faults
+    return list({fault.said: fault for fault in make.faults(subject.path, text)}.values())
+
+
+def chosen(subject: Subject) -> list[Fault]:
+    """Always the same ones, and when the file changes, mostly the same ones: those whose names hash lowest."""
+    ranked = sorted(possible(subject), key=lambda fault: hashlib.sha256(fault.said.encode()).digest())
+    return sorted(ranked[: subject.share], key=lambda fault: fault.start)
