@@ -39,8 +39,10 @@ def exceeds(body: bytes, inputs: int) -> bool:
 class Step:
     """What an entry does to a fleet, worked out beside it, so that taking it takes no time."""
 
-    def __init__(self, entry: changes.Entry) -> None:
+    def __init__(self, before: changes.Head, entry: changes.Entry, hash: str) -> None:
+        self.before = before
         self.entry = entry
+        self.after = changes.Head(before.epoch, entry.revision, hash)
         self.documents: dict[Key, Stored | None] = {}  # None: gone
         self.users: dict[Key, frozenset[str]] = {}
         self.cluster_ids: dict[str, str | None] = {}
@@ -111,16 +113,24 @@ class Fleet:
         """Follow the log up to the entry with this hash. Grows with the changes and the clusters they touch."""
         for entry in entries:
             if entry.revision > self.revision:
-                self.take(self.step(entry), hash)
+                self.take(self.step(self._whole(entry), hash))
 
-    def step(self, entry: changes.Entry) -> Step:
+    def _whole(self, entry: changes.Entry) -> changes.Entry:
+        """With what documents were before, which the log need not tell to those who follow it."""
+        made = []
+        for change in entry.changes:
+            stored = self.documents.get(change.kind, {}).get(change.id)
+            made.append(changes.Change(change.kind, change.id, change.operation, stored.body if stored else None, change.after))
+        return msgspec.structs.replace(entry, changes=tuple(made))
+
+    def step(self, entry: changes.Entry, hash: str) -> Step:
         """What taking an entry will mean; may be worked out in any thread while the fleet stands still."""
         if entry.revision != self.revision + 1:
             raise errors.Unavailable(
                 f"the change log jumps from revision {self.revision} to {entry.revision}; "
                 "restore the store from a backup or an export"
             )
-        step = Step(entry)
+        step = Step(self.head, entry, hash)
         moved: dict[Key, tuple[set[str], set[str]]] = {}  # clusters that came and went, by what they refer to
         for change in entry.changes:
             of_kind = self.documents.get(change.kind)
@@ -165,7 +175,7 @@ class Fleet:
             if cluster is not None:
                 step.answers.append(_key(cluster.body["cluster_dns"], kind))
 
-    def take(self, step: Step, hash: str) -> None:
+    def take(self, step: Step) -> None:
         """Become what the step says, between two answers."""
         for (kind, id), stored in step.documents.items():
             if stored is None:
@@ -183,7 +193,7 @@ class Fleet:
             self.packed.pop(key, None)
         changes.bury(self.tombstones, step.entry)
         changes.forgo(self.forgone, step.entry)
-        self.revision, self.hash = step.entry.revision, hash
+        self.revision, self.hash = step.after.revision, step.after.hash
 
     def _current(self, kind: str, stored: Stored) -> Stored:
         """A document stored before its kind gained a field, or before a kind came that clusters refer to."""

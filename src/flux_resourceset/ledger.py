@@ -52,6 +52,7 @@ class Ledger:
         self._checked = False
         self._views: tuple[changes.View, ...] = ()  # that the store's documents were written for
         self._opened = ""  # when a writer last vouched for the log
+        self._step: fleet.Step | None = None  # that is being committed
         self._writing = asyncio.Lock()
         self._writer = ThreadPoolExecutor(1, "writer")  # so that no other work in threads holds up a write
         self._stages = ThreadPoolExecutor(STAGES, "rehearsal")
@@ -107,6 +108,7 @@ class Ledger:
     def _follow(self, store: Store) -> None:
         """Prove that the log goes on from where the fleet stands, and go on with it; or load everything anew."""
         with _trusting():
+            self._take_own(store)
             followed = store.follow(self.fleet.head) if self.fleet.epoch else None
             if followed is None:
                 self._load(store.snapshot())
@@ -117,6 +119,12 @@ class Ledger:
             if known != self._views:
                 self._views = known
                 self.fleet.heed(known)
+
+    def _take_own(self, store: Store) -> None:
+        """What this very process has just committed need not be read again, however large it is."""
+        step = self._step
+        if step is not None and step.before == self.fleet.head and store.continues(step.after):
+            self.fleet.take(step)
 
     def _load(self, snapshot: changes.Snapshot) -> None:
         """A log that does not go on from where it was is only taken from those who may say so."""
@@ -242,16 +250,19 @@ class Ledger:
             # nobody else can commit while the transaction is open, so the fleet stands still meanwhile
             transaction, followed = await run(_begin, self._store, self.fleet.head)
             self._catch_up(transaction, followed)
-            result, entry, step, hash = await run(
-                _execute, transaction, drafts.Draft(self.fleet.still(), budget), work, origin, once
-            )
-            return result, self._published(entry, step, hash)
+            try:
+                result, entry = await run(
+                    self._execute, transaction, drafts.Draft(self.fleet.still(), budget), work, origin, once
+                )
+                return result, self._published(entry)
+            finally:
+                self._step = None  # also when the commit failed
 
     def write_now(self, work: Work[T], origin: Origin) -> tuple[T, Entry | None]:
         """The same without an event loop, for start-up and commands."""
         transaction = self._begin_now()
-        result, entry, step, hash = _execute(transaction, drafts.Draft(self.fleet.still()), work, origin, None)
-        return result, self._published(entry, step, hash)
+        result, entry = self._execute(transaction, drafts.Draft(self.fleet.still()), work, origin, None)
+        return result, self._published(entry)
 
     def restore(self, build: Callable[[fleet.Fleet], tuple[changes.Snapshot, list[Entry]]]) -> None:
         """Put a whole fleet with its log, built from what is there, in the place of everything."""
@@ -288,9 +299,35 @@ class Ledger:
                 raise errors.Unavailable("the store was replaced or went back just now; try again")
             self.fleet.apply(followed.entries, followed.hash)
 
-    def _published(self, entry: Entry | None, step: fleet.Step | None, hash: str) -> Entry | None:
-        if entry is not None and step is not None:
-            self.fleet.take(step, hash)
+    def _execute(
+        self, transaction: Transaction, draft: drafts.Draft, work: Work[T], origin: Origin, once: Once[T] | None
+    ) -> tuple[T, Entry | None]:
+        """Work, check and commit; what it means to the fleet is worked out before, for polls see it from the commit on."""
+        now = datetime.datetime.now(datetime.UTC)
+        forget_before = changes.timestamp(now - KEPT)
+        with _rolling_back(transaction):
+            if once is not None:
+                _check_repeated(transaction.recall(once.key), once, forget_before)
+            result = work(draft)
+            entry = _finished(draft, origin, now)
+            if entry is None and once is None:
+                transaction.rollback()
+                return result, None
+            memo = None
+            if once is not None:
+                once.body = once.render(result, entry)
+                memo = Memo(once.key, changes.timestamp(now), once.digest, once.body)
+            hash = changes.chained(draft.base.hash, entry) if entry else None
+            self._step = draft.base.step(entry, hash or "") if entry else None
+        transaction.commit(entry, memo, forget_before, hash=hash)
+        for warning in draft.warnings:
+            log.warning(warning, extra={"actor": origin.actor, "request_id": origin.request_id})
+        return result, entry
+
+    def _published(self, entry: Entry | None) -> Entry | None:
+        if entry is not None:
+            if self._step is not None and self._step.before == self.fleet.head:  # else a poll was faster
+                self.fleet.take(self._step)
             log.info(
                 "changed",
                 extra={
@@ -305,31 +342,6 @@ class Ledger:
                 },
             )
         return entry
-
-
-def _execute(
-    transaction: Transaction, draft: drafts.Draft, work: Work[T], origin: Origin, once: Once[T] | None
-) -> tuple[T, Entry | None, fleet.Step | None, str]:
-    """Work, check and commit; with what taking the entry means to the fleet, and the hash of the log's new end."""
-    now = datetime.datetime.now(datetime.UTC)
-    forget_before = changes.timestamp(now - KEPT)
-    with _rolling_back(transaction):
-        if once is not None:
-            _check_repeated(transaction.recall(once.key), once, forget_before)
-        result = work(draft)
-        entry = _finished(draft, origin, now)
-        if entry is None and once is None:
-            transaction.rollback()
-            return result, None, None, ""
-        memo = None
-        if once is not None:
-            once.body = once.render(result, entry)
-            memo = Memo(once.key, changes.timestamp(now), once.digest, once.body)
-        step = draft.base.step(entry) if entry else None
-    hash = transaction.commit(entry, memo, forget_before)
-    for warning in draft.warnings:
-        log.warning(warning, extra={"actor": origin.actor, "request_id": origin.request_id})
-    return result, entry, step, hash
 
 
 def _rehearse(work: Work[T], origin: Origin, draft: drafts.Draft) -> tuple[T, Entry | None]:

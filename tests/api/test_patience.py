@@ -15,8 +15,8 @@ import live
 PATIENCE = 1.0
 IMPATIENT = f"""
 from flux_resourceset import server
-from flux_resourceset.http import poll
-poll.PATIENCE_SECONDS = {PATIENCE}
+from flux_resourceset.http import ordinary
+ordinary.PATIENCE_SECONDS = {PATIENCE}
 server.main()
 """
 HEAD = (

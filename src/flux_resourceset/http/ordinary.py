@@ -17,7 +17,7 @@ MAX_HEAD_BYTES = 64 * 1024  # of a request line and headers, from whomever: they
 PATIENCE_SECONDS = 30.0  # for the rest of a head, and for each next piece of a body
 # For an answer to begin, once a client has ended its side: it may be listening, or gone for good, which looks the same,
 # and long work is not to be done for nobody.
-HALF_CLOSED_SECONDS = 3.0
+HALF_CLOSED_SECONDS = 1.0
 
 
 class OrdinaryProtocol(HttpToolsProtocol):

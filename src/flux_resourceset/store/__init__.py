@@ -23,7 +23,10 @@ class Memo(msgspec.Struct, frozen=True):
 
 
 class Followed(NamedTuple):
-    """What came behind a head, oldest first, the hash of the log's end, and which start of a writer vouches for it."""
+    """What came behind a head, oldest first, the hash of the log's end, and which start of a writer vouches for it.
+
+    What documents were before may be left out of the changes: whoever follows has them.
+    """
 
     entries: list[Entry]
     hash: str
@@ -52,8 +55,10 @@ class Transaction(Protocol):
         memo: Memo | None = None,
         forget_before: str = "",
         charge: Charge | None = None,
+        hash: str | None = None,
     ) -> str:
-        """Write documents, tombstones and log together, durably, or raise and write nothing; the hash of the log's end."""
+        """Write documents, tombstones and log together, durably, or raise and write nothing; the hash of the log's end,
+        which may be given by whoever has worked it out."""
 
     def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:
         """Put a whole fleet with its log in the place of everything, and commit. Views stay."""
@@ -68,6 +73,9 @@ class Store(Protocol):
     def snapshot(self) -> Snapshot: ...
 
     def head(self) -> Head: ...
+
+    def continues(self, known: Head) -> bool:
+        """Whether the log goes on from a head, or ends there."""
 
     def follow(self, known: Head) -> Followed | None:
         """What came behind a head; None when the log does not go on from there: it was replaced, went back, or forked."""

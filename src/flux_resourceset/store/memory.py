@@ -46,11 +46,12 @@ class MemoryStore:
             opened=self._opened,
         )
 
-    def follow(self, known: Head) -> Followed | None:
+    def continues(self, known: Head) -> bool:
         hashes = ["", *self.hashes]
-        if known.epoch != self._epoch or known.revision >= len(hashes) or hashes[known.revision] != known.hash:
-            return None
-        return Followed(self.log[known.revision :], hashes[-1], self._opened)
+        return known.epoch == self._epoch and known.revision < len(hashes) and hashes[known.revision] == known.hash
+
+    def follow(self, known: Head) -> Followed | None:
+        return Followed(self.log[known.revision :], self.head().hash, self._opened) if self.continues(known) else None
 
     def entries(self, after: int) -> list[Entry]:
         return self.log[after:]
@@ -101,6 +102,7 @@ class MemoryTransaction:
         memo: Memo | None = None,
         forget_before: str = "",
         charge: Charge | None = None,
+        hash: str | None = None,
     ) -> str:
         store = self._store
         if entry is not None:
@@ -111,9 +113,9 @@ class MemoryTransaction:
         store.memos = {key: old for key, old in store.memos.items() if old.time >= forget_before}
         if memo is not None:
             store.memos[memo.key] = memo
-        hash = store.head().hash
+        end = store.head().hash
         store.lock.release()
-        return hash
+        return end
 
     def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:
         store = self._store

@@ -148,6 +148,10 @@ class SqliteStore:
             sqlite_rows.check_whole(db, self.path)
             return sqlite_rows.snapshot(db)
 
+    def continues(self, known: Head) -> bool:
+        with self._reading() as db:
+            return sqlite_rows.continues(db, known)
+
     def follow(self, known: Head) -> Followed | None:
         with self._reading() as db:
             return _followed(db, known)
@@ -198,7 +202,7 @@ class SqliteStore:
 def _followed(db: sqlite3.Connection, known: Head) -> Followed | None:
     if not sqlite_rows.continues(db, known):
         return None
-    behind = list(sqlite_rows.entries(db, known.revision))
+    behind = list(sqlite_rows.entries(db, known.revision, followed=True))
     return Followed(behind, sqlite_rows.head(db).hash, sqlite_rows.identity(db).opened)
 
 
@@ -254,11 +258,12 @@ class SqliteTransaction:
         memo: Memo | None = None,
         forget_before: str = "",
         charge: Charge | None = None,
+        hash: str | None = None,
     ) -> str:
         with self._writing() as db:
             if entry is not None and entry.revision == 1:
                 marker.write(self._path, self.epoch)
-            hash = sqlite_rows.head(db).hash if entry is None else sqlite_rows.append(db, entry)
+            end = sqlite_rows.head(db).hash if entry is None else sqlite_rows.append(db, entry, hash)
             if charge is not None:
                 sqlite_rows.write_charge(db, charge)
             if forget_before:
@@ -268,7 +273,7 @@ class SqliteTransaction:
                     "INSERT OR REPLACE INTO memos (key, time, digest, body) VALUES (?, ?, ?, ?)",
                     (memo.key, memo.time, memo.digest, memo.body),
                 )
-        return hash
+        return end
 
     def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:
         with self._writing() as db:

@@ -96,9 +96,9 @@ def views(db: sqlite3.Connection) -> tuple[View, ...]:
 _ENTRY = "SELECT revision, time, actor, on_behalf_of, request_id, reason, forced, retired, forgone, vanished FROM entries"
 
 
-def entries(db: sqlite3.Connection, after: int) -> Iterator[Entry]:
-    """The log behind a revision, oldest first."""
-    return _read(db, f"{_ENTRY} WHERE revision > ? ORDER BY revision", (after,))
+def entries(db: sqlite3.Connection, after: int, *, followed: bool = False) -> Iterator[Entry]:
+    """The log behind a revision, oldest first; for those who follow it without what documents were before."""
+    return _read(db, f"{_ENTRY} WHERE revision > ? ORDER BY revision", (after,), followed)
 
 
 def matching(db: sqlite3.Connection, query: Query) -> Iterator[Entry]:
@@ -107,7 +107,7 @@ def matching(db: sqlite3.Connection, query: Query) -> Iterator[Entry]:
     return _read(db, f"{_ENTRY} WHERE {where} ORDER BY revision DESC LIMIT {query.limit:d}", values)
 
 
-def _read(db: sqlite3.Connection, statement: str, values: Iterable[object]) -> Iterator[Entry]:
+def _read(db: sqlite3.Connection, statement: str, values: Iterable[object], followed: bool = False) -> Iterator[Entry]:
     for revision, time, actor, on_behalf_of, request_id, reason, forced, *brought in db.execute(statement, tuple(values)):
         retired, forgone, vanished = brought
         yield Entry(
@@ -118,15 +118,19 @@ def _read(db: sqlite3.Connection, statement: str, values: Iterable[object]) -> I
             request_id=request_id,
             reason=reason,
             forced=bool(forced),
-            changes=_changes(db, revision),
+            changes=_changes(db, revision, followed),
             retired=_retired(retired) if retired else (),
             forgone=_forgone(forgone) if forgone else (),
             vanished=_names(vanished) if vanished else (),
         )
 
 
-def _changes(db: sqlite3.Connection, revision: int) -> tuple[Change, ...]:
-    rows = db.execute("SELECT kind, id, operation, before, after FROM changes WHERE revision = ? ORDER BY position", (revision,))
+def _changes(db: sqlite3.Connection, revision: int, followed: bool) -> tuple[Change, ...]:
+    before = "NULL" if followed else "before"
+    rows = db.execute(
+        f"SELECT kind, id, operation, {before}, after FROM changes WHERE revision = ? ORDER BY position",  # noqa: S608  # our words
+        (revision,),
+    )
     return tuple(Change(kind, id, operation, _document(before), _document(after)) for kind, id, operation, before, after in rows)
 
 
@@ -154,10 +158,10 @@ def _document(body: bytes | None) -> changes.Document | None:
 # Writing
 
 
-def append(db: sqlite3.Connection, entry: Entry) -> str:
+def append(db: sqlite3.Connection, entry: Entry, hash: str | None = None) -> str:
     """Documents and log of an entry, on top of what is there; the hash of the log's new end."""
     previous, documents = _end(db, entry.revision)
-    hash = changes.chained(previous, entry)
+    hash = hash or changes.chained(previous, entry)
     _write_documents(db, entry)
     _write_entry(db, entry, hash, documents + _growth(entry))
     return hash
