@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flux_resourceset import changes, drafts, errors, kind_files
+from flux_resourceset import changes, drafts, errors, kind_files, views
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Entry, Snapshot, Stored
 from flux_resourceset.fleet import Fleet
@@ -249,3 +249,18 @@ def test_what_is_skipped_or_not_served_is_told_once_it_is_loaded(caplog: pytest.
     samples.ledger_of(KNOWN, store)
     assert "references without a definition" in caplog.text
     assert "unknown kinds" not in caplog.text
+
+
+class Full(MemoryStore):
+    """One that can be read, and not be written to."""
+
+    def begin(self) -> MemoryTransaction:
+        raise errors.Unavailable("the disk is full")
+
+
+def test_a_writer_that_cannot_write_starts_only_if_the_store_knows_its_views_already() -> None:
+    store = Full()
+    with pytest.raises(errors.Unavailable, match="full"):
+        samples.ledger_of(KNOWN, store).take_charge()
+    store._views = views.remembered((), KNOWN)
+    samples.ledger_of(KNOWN, store).take_charge()
