@@ -7,6 +7,7 @@ the rounds that nobody disturbed, because the machine may be shared. A missed ba
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gzip
 import json
 import os
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -153,7 +154,7 @@ def repeated(measure: Callable[[], tuple[T, bool]], rounds: int) -> tuple[list[T
     return every, "DISTURBED: others used the machine, so repeat it when that is quiet"
 
 
-def against_nginx(server: Process, options: argparse.Namespace, home: Path) -> list[Bar]:
+def against_nginx(server: Process, before: Process | None, options: argparse.Namespace, home: Path) -> list[Bar]:
     for number in range(min(options.clusters, POLLED)):
         file = home / f"www{path(number, VIEWS[0])}"
         file.parent.mkdir(parents=True)
@@ -168,28 +169,34 @@ def against_nginx(server: Process, options: argparse.Namespace, home: Path) -> l
             print("nginx is not on this system: no ratios")
         else:
             anchor.wait(path(0, VIEWS[0]))
-        return [_compared(server, anchor, scenario, options, home) for scenario in SCENARIOS]
+        named = {name: found for name, found in (("ours", server), ("before", before), ("nginx", anchor)) if found}
+        return [bar for scenario in SCENARIOS for bar in _compared(named, scenario, options, home)]
 
 
-def _compared(server: Process, anchor: Process | None, scenario: Scenario, options: argparse.Namespace, home: Path) -> Bar:
-    def both() -> tuple[list[Run], bool]:
-        found = [measured(p, scenario, options.clusters, options.seconds, home) for p in (server, anchor) if p]
-        return found, all(run.undisturbed for run in found)
+def _compared(servers: dict[str, Process], scenario: Scenario, options: argparse.Namespace, home: Path) -> list[Bar]:
+    def each() -> tuple[dict[str, Run], bool]:
+        found = {name: measured(p, scenario, options.clusters, options.seconds, home) for name, p in servers.items()}
+        return found, all(run.undisturbed for run in found.values())
 
-    used, note = repeated(both, options.rounds)
-    for name, runs in zip(("ours", "nginx"), zip(*used, strict=True), strict=False):
-        middle = Run(*map(statistics.median, zip(*runs, strict=True)))
+    used, note = repeated(each, options.rounds)
+    for name in servers:
+        middle = Run(*map(statistics.median, zip(*(runs[name] for runs in used), strict=True)))
         print(
             f"{scenario.name:24}{name:7}{middle.rate:8.0f}{middle.p50 * 1e3:8.2f}{middle.p99 * 1e3:8.2f}"
             f"{middle.cost * 1e6:8.1f}{middle.server_busy:8.0%}{middle.load_busy:6.0%}"
         )
-    if anchor is None:
-        return Bar(f"{scenario.name}, share of nginx", f">= {scenario.bar}", "not measured", False)
-    ratio = statistics.median(mine.rate / theirs.rate for mine, theirs in used)
+    if "nginx" not in servers:
+        return [Bar(f"{scenario.name}, share of nginx", f">= {scenario.bar}", "not measured", False)]
+    return [_share(used, name, scenario, note) for name in servers if name != "nginx"]
+
+
+def _share(used: list[dict[str, Run]], name: str, scenario: Scenario, note: str) -> Bar:
+    ratio = statistics.median(runs[name].rate / runs["nginx"].rate for runs in used)
     # where the load was the limit, its rate says little: then the CPU time of the server tells who is faster
-    by_cost = statistics.median(theirs.cost / mine.cost for mine, theirs in used)
+    by_cost = statistics.median(runs["nginx"].cost / runs[name].cost for runs in used)
     value = f"{ratio:.2f} by requests, {by_cost:.2f} by CPU time; {note}"
-    return Bar(f"{scenario.name}, share of nginx", f">= {scenario.bar}", value, min(ratio, by_cost) >= scenario.bar)
+    whose = ", before" if name == "before" else ""
+    return Bar(f"{scenario.name}{whose}, share of nginx", f">= {scenario.bar}", value, min(ratio, by_cost) >= scenario.bar)
 
 
 def unloaded(server: Process, clusters: int) -> None:
@@ -259,11 +266,34 @@ def _catalog_write(tag: str) -> str:
     )
 
 
+def imported(home: Path, checkout: Path | None = None) -> None:
+    command = [sys.executable, "-m", "flux_resourceset.server", "import", "fleet.json"]
+    subprocess.run(command, cwd=home, env=environment(0, home, checkout), check=True)
+
+
+@contextlib.contextmanager
+def older(home: Path, checkout: Path | None) -> Iterator[Process | None]:
+    """The server of another checkout, with the same fleet in a database of its own."""
+    if checkout is None:
+        yield None
+        return
+    place = home / "before"
+    place.mkdir()
+    shutil.copy(home / "fleet.json", place)
+    imported(place, checkout)
+    with ours(place, checkout) as server:
+        server.wait("/ready")
+        yield server
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clusters", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0, help="of each run in a round")
+    parser.add_argument(
+        "--before", type=Path, metavar="DIR", help="a checkout of an older state, whose polls take turns with ours"
+    )
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # by way of every `finally`, so that no server stays behind
     if len(os.sched_getaffinity(0)) < 2:
@@ -273,18 +303,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         home = Path(directory)
         bars = [demo_memory(home / "demo")]
-        for command in (
-            [sys.executable, str(HERE / "generated.py"), str(options.clusters), "fleet.json"],
-            [sys.executable, "-m", "flux_resourceset.server", "import", "fleet.json"],
-        ):
-            subprocess.run(command, cwd=home, env=environment(0, home), check=True)
+        subprocess.run([sys.executable, str(HERE / "generated.py"), str(options.clusters), "fleet.json"], cwd=home, check=True)
+        imported(home)
         bars.append(restart(home, options.rounds))
-        with ours(home) as server:
+        with ours(home) as server, older(home, options.before) as before:
             server.wait("/ready")
             bars.append(prepared_memory(server, options.clusters))
             bars += [after_a_write(server, options.clusters, packed, options.rounds) for packed in (False, True)]
             unloaded(server, options.clusters)
-            bars += against_nginx(server, options, home)
+            bars += against_nginx(server, before, options, home)
     print()
     for bar in bars:
         print(f"{'met   ' if bar.met else 'MISSED'}  {bar.name}: {bar.value} (bar: {bar.limit})")

@@ -88,14 +88,16 @@ def headers(packed: bool) -> dict[str, str]:
     return plain | ({"Accept-Encoding": "gzip"} if packed else {"Accept-Encoding": "identity"})
 
 
-def environment(port: int, home: Path, **more: str) -> dict[str, str]:
-    return live.environment(home, LISTEN_ADDR=f"127.0.0.1:{port}", **more)
+def environment(port: int, home: Path, checkout: Path | None = None, **more: str) -> dict[str, str]:
+    """Of a server; `checkout`: of an older one of ours, which runs with the libraries of today."""
+    older = {"PYTHONPATH": str(checkout.resolve() / "src")} if checkout else {}
+    return live.environment(home, LISTEN_ADDR=f"127.0.0.1:{port}", **older, **more)
 
 
 @contextlib.contextmanager
-def ours(home: Path, **more: str) -> Iterator[Process]:
+def ours(home: Path, checkout: Path | None = None, **more: str) -> Iterator[Process]:
     port = live.free_port()
-    server = Process([sys.executable, "-m", "flux_resourceset.server"], port, home, environment(port, home, **more))
+    server = Process([sys.executable, "-m", "flux_resourceset.server"], port, home, environment(port, home, checkout, **more))
     try:
         yield server
     finally:
