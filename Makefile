@@ -37,6 +37,7 @@ lint: .venv/dev ## style, types, import layers
 	$(BIN)/mypy
 	MYPYPATH=src:tests $(BIN)/mypy --config-file /dev/null --strict --explicit-package-bases tests/e2e
 	$(BIN)/lint-imports
+	$(BIN)/python docs/releases.py
 
 format: .venv/dev ## put the code into shape
 	$(BIN)/ruff check --fix --quiet .
@@ -64,6 +65,10 @@ e2e-tools: ## build Flux Operator, Flux and a Kubernetes control plane from Go m
 e2e: .venv/dev e2e-tools ## the real Flux Operator against the real server (needs Go and openssl)
 	$(BIN)/python -m pytest tests/e2e -q
 
-.PHONY: e2e-tools e2e
+lint-workflows: ## check the workflow files (needs Go)
+	tests/e2e/tools/build.sh actionlint
+	$${E2E_HOME:-$${XDG_CACHE_HOME:-$$HOME/.cache}/flux-resourceset-e2e}/bin/actionlint
+
+.PHONY: e2e-tools e2e lint-workflows
 
 include Makefile.kind

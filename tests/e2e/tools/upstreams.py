@@ -11,6 +11,7 @@ KUBERNETES = "v1.36.3"
 _OPERATOR = "github.com/controlplaneio-fluxcd/flux-operator"
 _HELM = "helm.sh/helm/v4"
 _REGISTRY = "github.com/google/go-containerregistry"
+_ACTIONLINT = "github.com/rhysd/actionlint"
 _KEYCHAIN = f"{_REGISTRY}/pkg/authn/kubernetes"
 
 
@@ -76,6 +77,7 @@ UPSTREAMS = (
     _flux("notification-controller", "v1.9.3"),
     Upstream("helm", _HELM, "v4.2.2", (f"{_HELM}/cmd/helm@v4.2.2",)),
     Upstream("registry", _REGISTRY, "v0.22.1", (f"{_REGISTRY}/cmd/registry@v0.22.1",)),
+    Upstream("actionlint", _ACTIONLINT, "v1.7.12", (f"{_ACTIONLINT}/cmd/actionlint@v1.7.12",)),
 )
 
 
@@ -113,4 +115,5 @@ BINARIES = (
     Binary("notification-controller", "notification-controller", "github.com/fluxcd/notification-controller"),
     Binary("helm", "helm", f"{_HELM}/cmd/helm"),
     Binary("registry", "registry", f"{_REGISTRY}/cmd/registry"),
+    Binary("actionlint", "actionlint", f"{_ACTIONLINT}/cmd/actionlint"),  # of make lint-workflows
 )
