@@ -260,9 +260,10 @@ class SqliteTransaction:
         charge: Charge | None = None,
         hash: str | None = None,
     ) -> str:
+        first = self.epoch if entry is not None and entry.revision == 1 else None
         with self._writing() as db:
-            if entry is not None and entry.revision == 1:
-                marker.write(self._path, self.epoch)
+            if first:
+                marker.write(self._path, first, filling=True)
             end = sqlite_rows.head(db).hash if entry is None else sqlite_rows.append(db, entry, hash)
             if charge is not None:
                 sqlite_rows.write_charge(db, charge)
@@ -273,6 +274,8 @@ class SqliteTransaction:
                     "INSERT OR REPLACE INTO memos (key, time, digest, body) VALUES (?, ?, ?, ?)",
                     (memo.key, memo.time, memo.digest, memo.body),
                 )
+        if first:
+            marker.write(self._path, first)
         return end
 
     def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:
