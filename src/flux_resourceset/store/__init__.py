@@ -23,7 +23,7 @@ class Memo(msgspec.Struct, frozen=True):
 
 
 class Followed(NamedTuple):
-    """What came behind a head, oldest first, the hash of the log's end, and which start of a writer vouches for it.
+    """What came behind a head, oldest first, the hash of the log's end, which start of a writer vouches for it, and the views.
 
     What documents were before may be left out of the changes: whoever follows has them.
     """
@@ -31,6 +31,7 @@ class Followed(NamedTuple):
     entries: list[Entry]
     hash: str
     opened: str = ""
+    views: tuple[View, ...] = ()
 
 
 class Transaction(Protocol):
@@ -81,8 +82,6 @@ class Store(Protocol):
         """What came behind a head; None when the log does not go on from there: it was replaced, went back, or forked."""
 
     def entries(self, after: int) -> list[Entry]: ...
-
-    def views(self) -> tuple[View, ...]: ...
 
     def epoch(self) -> str:
         """Changes when the log was replaced, so that revisions no longer compare."""

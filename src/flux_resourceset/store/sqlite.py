@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from flux_resourceset import errors
-from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, View
+from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot
 from flux_resourceset.store import Followed, Memo, marker, sqlite_files, sqlite_rows
 
 # How often the files beside the database are looked at when nothing else has changed: their loss harms nobody who reads, for
@@ -160,10 +160,6 @@ class SqliteStore:
         with self._reading() as db:
             return list(sqlite_rows.entries(db, after))
 
-    def views(self) -> tuple[View, ...]:
-        with self._reading() as db:
-            return sqlite_rows.views(db)
-
     @contextlib.contextmanager
     def _reading(self, own: sqlite3.Connection | None = None) -> Iterator[sqlite3.Connection]:
         """Several selects that see one state, of the schema that this program knows."""
@@ -203,7 +199,7 @@ def _followed(db: sqlite3.Connection, known: Head) -> Followed | None:
     if not sqlite_rows.continues(db, known):
         return None
     behind = list(sqlite_rows.entries(db, known.revision, followed=True))
-    return Followed(behind, sqlite_rows.head(db).hash, sqlite_rows.identity(db).opened)
+    return Followed(behind, sqlite_rows.head(db).hash, sqlite_rows.identity(db).opened, sqlite_rows.views(db))
 
 
 class SqliteTransaction:
