@@ -92,7 +92,7 @@ class Ledger:
                 self._follow(self._store)
                 self._version = version
         except errors.Unavailable:
-            self.close()
+            self._let_go()
             raise
 
     def check(self) -> None:
@@ -184,6 +184,14 @@ class Ledger:
         return self._store.find
 
     def close(self) -> None:
+        """In order; of what is in doubt nothing is touched."""
+        if self._store is not None:
+            with contextlib.suppress(errors.Unavailable):
+                self.refresh()
+                self._store.settle()
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._store is not None:
             self._store.close()
         self._store = None

@@ -92,4 +92,7 @@ class Store(Protocol):
     def begin(self) -> Transaction:
         """Wait for the other writers and keep them out."""
 
+    def settle(self) -> None:
+        """Before an orderly end: leave the newest data where whoever copies the store looks for them, if that is possible."""
+
     def close(self) -> None: ...

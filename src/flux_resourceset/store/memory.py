@@ -71,6 +71,9 @@ class MemoryStore:
         self.hashes.append(changes.chained(self.hashes[-1] if self.hashes else "", entry))
         changes.forgo(self._forgone, entry)
 
+    def settle(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

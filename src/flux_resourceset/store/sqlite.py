@@ -22,6 +22,7 @@ from flux_resourceset.store import Followed, Memo, marker, sqlite_files, sqlite_
 # How often the files beside the database are looked at when nothing else has changed: their loss harms nobody who reads, for
 # they stay open, and whoever writes looks first.
 BESIDE_SECONDS = 0.02
+SETTLE_MILLISECONDS = 500  # to wait for those who read; a server that stops has a second left
 
 
 @contextlib.contextmanager
@@ -189,6 +190,15 @@ class SqliteStore:
         same = (found.st_dev, found.st_ino) == self._identity and self._files_beside() == self._beside
         self._beside_again = self._beside_again if same else 0.0
         return same
+
+    def settle(self) -> None:
+        """Empty the -wal file, which SQLite leaves alone while others read: it would lie on top of a backup that is copied
+        over the database, and nothing would be restored."""
+        if not self.read_only and self.is_in_place():
+            with contextlib.suppress(sqlite3.Error):
+                self._reader.execute(f"PRAGMA busy_timeout = {SETTLE_MILLISECONDS}")
+                self._reader.execute("PRAGMA query_only = OFF")
+                self._reader.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error):
