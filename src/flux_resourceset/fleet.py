@@ -102,9 +102,9 @@ class Fleet:
         self.heed(snapshot.views)
 
     def heed(self, remembered: Iterable[changes.View]) -> None:
-        """Hold what the documents were written for against the kinds of today. Grows with clusters."""
-        clusters = [stored.body for stored in self.documents[CLUSTERS].values()]
-        self.doubts = views.losses(remembered, self.kinds, clusters)
+        """Hold what the documents were written for against the kinds of today. Grows with clusters if these are others."""
+        clusters = self.documents[CLUSTERS].values()
+        self.doubts = views.losses(remembered, self.kinds, lambda field: sum(bool(stored.body.get(field)) for stored in clusters))
         if self.doubts:
             self.answers.clear()
             self.packed.clear()

@@ -92,7 +92,7 @@ class Ledger:
                 self._follow(self._store)
                 self._version = version
         except errors.Unavailable:
-            self.close()
+            self._let_go()
             raise
 
     def check(self) -> None:
@@ -113,12 +113,12 @@ class Ledger:
             if followed is None:
                 self._load(store.snapshot())
                 return
-            self.fleet.apply(followed.entries, followed.hash)
-            self._opened = followed.opened
-            known = store.views()
-            if known != self._views:
-                self._views = known
-                self.fleet.heed(known)
+            self._go_on(followed)
+
+    def _go_on(self, followed: Followed) -> None:
+        self.fleet.apply(followed.entries, followed.hash)
+        self._views, self._opened = followed.views, followed.opened
+        self.fleet.heed(followed.views)  # also when they are the same: what clusters refer to may be new
 
     def _take_own(self, store: Store) -> None:
         """What this very process has just committed need not be read again, however large it is."""
@@ -184,6 +184,14 @@ class Ledger:
         return self._store.find
 
     def close(self) -> None:
+        """In order; of what is in doubt nothing is touched."""
+        if self._store is not None:
+            with contextlib.suppress(errors.Unavailable):
+                self.refresh()
+                self._store.settle()
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._store is not None:
             self._store.close()
         self._store = None
@@ -297,7 +305,7 @@ class Ledger:
         with _rolling_back(transaction), _trusting():
             if followed is None:
                 raise errors.Unavailable("the store was replaced or went back just now; try again")
-            self.fleet.apply(followed.entries, followed.hash)
+            self._go_on(followed)
 
     def _execute(
         self, transaction: Transaction, draft: drafts.Draft, work: Work[T], origin: Origin, once: Once[T] | None
@@ -305,7 +313,10 @@ class Ledger:
         """Work, check and commit; what it means to the fleet is worked out before, for polls see it from the commit on."""
         now = datetime.datetime.now(datetime.UTC)
         forget_before = changes.timestamp(now - KEPT)
+        wanted = views.remembered(self._views, self.kinds)
         with _rolling_back(transaction):
+            for doubt in draft.base.doubts.values():  # of views that another process serves with other kinds
+                raise errors.Unavailable(doubt)
             if once is not None:
                 _check_repeated(transaction.recall(once.key), once, forget_before)
             result = work(draft)
@@ -319,7 +330,9 @@ class Ledger:
                 memo = Memo(once.key, changes.timestamp(now), once.digest, once.body)
             hash = changes.chained(draft.base.hash, entry) if entry else None
             self._step = draft.base.step(entry, hash or "") if entry else None
-        transaction.commit(entry, memo, forget_before, hash=hash)
+        # another process may have made the store forget what this one writes documents for
+        charge = _charge(wanted) if wanted != self._views else None
+        transaction.commit(entry, memo, forget_before, charge, hash)
         for warning in draft.warnings:
             log.warning(warning, extra={"actor": origin.actor, "request_id": origin.request_id})
         return result, entry

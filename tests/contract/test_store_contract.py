@@ -243,12 +243,14 @@ def test_whoever_takes_charge_is_seen_by_everybody(store: Store, peer: Store) ->
     views = (View("a-s", "a", "as"), View("b-s", "b", "bs"))
     store.begin().commit(None, charge=Charge(views, time(1)))
     assert peer.version() != before
-    assert peer.views() == peer.snapshot().views == views
     followed = peer.follow(peer.head())
     assert followed is not None
+    assert followed.views == peer.snapshot().views == views
     assert followed.opened == peer.snapshot().opened == time(1)
     store.begin().commit(None, charge=Charge(views[:1], time(2)))
-    assert peer.views() == views[:1]
+    followed = peer.follow(peer.head())
+    assert followed is not None
+    assert followed.views == peer.snapshot().views == views[:1]
 
 
 # Finding

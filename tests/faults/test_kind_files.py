@@ -99,6 +99,62 @@ def test_a_kind_nobody_refers_to_may_change_as_it_likes(fleet: Path) -> None:
         assert inputs(writer, VIEW) == []  # emptied by its operator before
 
 
+# Servers with other kind files, on one store
+
+
+@pytest.fixture
+def unused(fleet: Path) -> Path:
+    """The same store, in which nobody refers to the kind."""
+    with live.serving(fleet, **changed(fleet, lambda text: text)) as writer:
+        assert write(writer, "DELETE", "/clusters/one/network_policies/deny") == 200
+        writer.stop()
+    return fleet
+
+
+def other_kinds(fleet: Path, change: Callable[[str], str]) -> dict[str, str]:
+    (fleet / "others").mkdir(exist_ok=True)
+    (fleet / "others" / "policies.yaml").write_text(change(KIND))
+    return {"RESOURCES_DIR": str(fleet / "others")}
+
+
+def answers(server: live.Server) -> list[tuple[int, object]]:
+    return [poll(server, path) for path in (VIEW, VIEW.replace("network-policies", "quotas"))]
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("mode", ["read-only", "crud"])
+def test_a_view_is_doubt_as_soon_as_clusters_refer_to_what_it_does_not_know(
+    unused: Path, change: Callable[[str], str], mode: str
+) -> None:
+    right, wrong = changed(unused, lambda text: text), other_kinds(unused, change)
+    with live.serving(unused, **right) as writer, live.serving(unused, API_MODE=mode, **wrong) as other:
+        assert {status for status, _ in answers(other)} == {200, 404}  # nobody loses anything
+        assert write(writer, "PUT", "/clusters/one/network_policies/deny", {}) == 200
+        for _ in range(2):
+            assert {status for status, _ in answers(other)} <= {503, 404}
+            assert inputs(writer, VIEW) == ["deny"]
+            assert inputs(other, OTHER) == ["apps"]
+            assert write(other, "POST", "/namespaces", {"id": "late"}) == (503 if mode == "crud" else 401)
+            assert write(writer, "PATCH", "/clusters/one", {"labels": {"a": "b"}}) == 200
+        writer.stop()
+        other.stop()
+    assert exit_line(unused, **wrong)[0] == 2  # the store remembers what was written last
+    with live.serving(unused, **right) as writer:
+        assert inputs(writer, VIEW) == ["deny"]
+
+
+def test_a_kind_that_was_retired_under_a_writer_is_remembered_with_its_next_documents(fleet: Path) -> None:
+    kinds = changed(fleet, lambda text: text)
+    with live.serving(fleet, **kinds) as writer:
+        assert run(fleet, "retire-kind", "network_policies", "--yes", **kinds)[0] == 0
+        assert inputs(writer, VIEW) == []
+        assert write(writer, "POST", "/network_policies", {"id": "deny"}) == 201
+        assert write(writer, "PUT", "/clusters/one/network_policies/deny", {}) == 200
+        writer.stop()
+    for change in CHANGES.values():
+        assert exit_line(fleet, **other_kinds(fleet, change))[0] == 2
+
+
 def run(fleet: Path, *arguments: str, **overrides: str) -> tuple[int, str]:
     program = (*live.PROGRAM, *arguments)
     server = live.Server(fleet, live.environment(fleet, **overrides), program)

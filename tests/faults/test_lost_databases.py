@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import sqlite3
 import stat
 from pathlib import Path
 
@@ -37,6 +39,7 @@ def test_the_marker_names_the_store_from_its_first_document_on(tmp_path: Path) -
         found = json.loads(marker.read_bytes())
         assert found["store"] == "fleet.db"
         assert found["epoch"]
+        assert "filling" not in found  # that was said only while the first document was written
         assert stat.S_IMODE(marker.stat().st_mode) == 0o600
 
 
@@ -96,6 +99,44 @@ def test_an_empty_store_in_the_place_of_a_filled_one_is_a_lost_one(
     code, line = exit_line(filled, SEED_FILE=str(SEED))
     assert code == 2
     assert "--begin-anew" in line
+
+
+def test_a_store_whose_documents_are_lost_with_its_wal_file_is_not_begun_anew(tmp_path: Path) -> None:
+    """All of a young store is in the -wal file: the database alone, or a copy of it, is an empty store of the same epoch."""
+    program = (*live.PROGRAM, "--begin-anew")
+    with live.serving(tmp_path, SEED_FILE=str(SEED)) as writer, live.serving(tmp_path, API_MODE="read-only") as reader:
+        shutil.copyfile(tmp_path / "fleet.db", tmp_path / "backup.db")
+        assert inputs(reader)
+        writer.kill()
+        for name in FILES[1:]:
+            (tmp_path / name).unlink()
+        for _ in range(2):
+            code, line = exit_line(tmp_path, SEED_FILE=str(SEED))
+            assert code == 2
+            for word in ("fleet.db.store", "--begin-anew", "restore"):
+                assert word in line
+            assert poll(reader)[0] == poll(reader, "/api/v2/flux/clusters")[0] == 503
+            lose(tmp_path)
+            shutil.copyfile(tmp_path / "backup.db", tmp_path / "fleet.db")
+        anew = live.Server(tmp_path, live.environment(tmp_path), program)
+        try:
+            anew.wait("/ready")
+            assert poll(anew, "/api/v2/flux/clusters") == (200, {"inputs": []})
+            assert poll(reader, "/api/v2/flux/clusters")[0] == 503  # it is another store, and nobody told the reader
+        finally:
+            anew.kill()
+
+
+def test_a_store_whose_first_document_did_not_get_through_is_no_lost_one(tmp_path: Path) -> None:
+    with live.serving(tmp_path) as writer:
+        writer.stop()
+    with contextlib.closing(sqlite3.connect(tmp_path / "fleet.db")) as database:
+        (epoch,) = database.execute("SELECT epoch FROM identity").fetchone()
+    marker = {"store": "fleet.db", "epoch": epoch, "filling": True}  # as a kill leaves it that comes before the commit
+    (tmp_path / "fleet.db.store").write_text(json.dumps(marker))
+    with live.serving(tmp_path, SEED_FILE=str(SEED)) as writer:
+        assert inputs(writer)
+        assert "filling" not in (tmp_path / "fleet.db.store").read_text()
 
 
 def test_a_store_moves_with_its_marker_and_a_copy_needs_none(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

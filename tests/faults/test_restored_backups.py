@@ -66,6 +66,26 @@ def test_a_restore_under_a_running_writer_leaves_a_log_without_gaps(tmp_path: Pa
     assert found == list(range(1, len(found) + 1))
 
 
+@pytest.mark.parametrize("rename", [False, True], ids=["copied", "renamed"])
+def test_a_copy_over_the_file_of_a_stopped_writer_is_a_restore_although_others_read(tmp_path: Path, rename: bool) -> None:
+    database, backup = tmp_path / "fleet.db", tmp_path / "backup.db"
+    with live.serving(tmp_path, SEED_FILE=str(SEED)) as writer, live.serving(tmp_path, API_MODE="read-only") as reader:
+        before = inputs(reader)
+        stores.copy_database(database, backup)
+        assert write(writer, "DELETE", f"/clusters/{DEMO}") == 200
+        assert inputs(reader) == []
+        assert writer.stop() == 0
+        assert inputs(reader) == []  # nothing is lost
+        if rename:
+            os.replace(backup, database)
+        else:
+            shutil.copyfile(backup, database)
+        assert poll(reader)[0] == 503
+        with live.serving(tmp_path) as again:
+            assert inputs(again) == inputs(reader) == before
+    assert revisions(database) == [1]
+
+
 def test_a_log_that_forked_is_loaded_anew(tmp_path: Path) -> None:
     database, backup = tmp_path / "fleet.db", tmp_path / "backup.db"
     with live.serving(tmp_path, SEED_FILE=str(SEED)) as writer, live.serving(tmp_path, API_MODE="read-only") as reader:

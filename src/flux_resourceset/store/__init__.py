@@ -23,7 +23,7 @@ class Memo(msgspec.Struct, frozen=True):
 
 
 class Followed(NamedTuple):
-    """What came behind a head, oldest first, the hash of the log's end, and which start of a writer vouches for it.
+    """What came behind a head, oldest first, the hash of the log's end, which start of a writer vouches for it, and the views.
 
     What documents were before may be left out of the changes: whoever follows has them.
     """
@@ -31,6 +31,7 @@ class Followed(NamedTuple):
     entries: list[Entry]
     hash: str
     opened: str = ""
+    views: tuple[View, ...] = ()
 
 
 class Transaction(Protocol):
@@ -82,8 +83,6 @@ class Store(Protocol):
 
     def entries(self, after: int) -> list[Entry]: ...
 
-    def views(self) -> tuple[View, ...]: ...
-
     def epoch(self) -> str:
         """Changes when the log was replaced, so that revisions no longer compare."""
 
@@ -92,5 +91,8 @@ class Store(Protocol):
 
     def begin(self) -> Transaction:
         """Wait for the other writers and keep them out."""
+
+    def settle(self) -> None:
+        """Before an orderly end: leave the newest data where whoever copies the store looks for them, if that is possible."""
 
     def close(self) -> None: ...

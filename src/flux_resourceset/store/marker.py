@@ -14,24 +14,25 @@ def place(database: Path) -> Path:
     return Path(f"{database}.store")
 
 
-class Marker(msgspec.Struct):
+class Marker(msgspec.Struct, omit_defaults=True):
     store: str  # the name of the database file, for whoever finds the marker alone
     epoch: str
+    filling: bool = False  # while the first document is on its way: only then may the store still be empty
 
 
-def read(database: Path) -> str | None:
-    """The epoch of the store that was here; None if there was none. One that cannot be read stands for a store all the same."""
+def read(database: Path) -> Marker | None:
+    """Of the store that was here; None if there was none. One that cannot be read stands for a store all the same."""
     try:
-        return msgspec.json.decode(place(database).read_bytes(), type=Marker).epoch
+        return msgspec.json.decode(place(database).read_bytes(), type=Marker)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, msgspec.DecodeError):
-        return ""
+        return Marker("", "")
 
 
-def write(database: Path, epoch: str) -> None:
+def write(database: Path, epoch: str, *, filling: bool = False) -> None:
     """Durably, before the first document is."""
-    content = msgspec.json.encode(Marker(database.name, epoch)) + b"\n"
+    content = msgspec.json.encode(Marker(database.name, epoch, filling)) + b"\n"
     try:
         atomic_files.replace(place(database), content)
     except OSError as exc:
@@ -39,6 +40,12 @@ def write(database: Path, epoch: str) -> None:
             f"{place(database)} cannot be written ({exc.strerror}), and no document goes into a store without its marker; "
             "make its directory writable"
         ) from exc
+
+
+def fill(database: Path, epoch: str) -> None:
+    """Say that this store has documents, unless it is said already."""
+    if read(database) != Marker(database.name, epoch):
+        write(database, epoch)
 
 
 def remove(database: Path) -> None:

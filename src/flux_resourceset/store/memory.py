@@ -51,13 +51,12 @@ class MemoryStore:
         return known.epoch == self._epoch and known.revision < len(hashes) and hashes[known.revision] == known.hash
 
     def follow(self, known: Head) -> Followed | None:
-        return Followed(self.log[known.revision :], self.head().hash, self._opened) if self.continues(known) else None
+        if not self.continues(known):
+            return None
+        return Followed(self.log[known.revision :], self.head().hash, self._opened, self._views)
 
     def entries(self, after: int) -> list[Entry]:
         return self.log[after:]
-
-    def views(self) -> tuple[View, ...]:
-        return self._views
 
     def find(self, query: Query) -> list[Entry]:
         matching = (entry for entry in reversed(self.log) if query.matches(entry))
@@ -71,6 +70,9 @@ class MemoryStore:
         self.log.append(entry)
         self.hashes.append(changes.chained(self.hashes[-1] if self.hashes else "", entry))
         changes.forgo(self._forgone, entry)
+
+    def settle(self) -> None:
+        pass
 
     def close(self) -> None:
         pass

@@ -16,12 +16,13 @@ from pathlib import Path
 import msgspec
 
 from flux_resourceset import errors
-from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, View
+from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot
 from flux_resourceset.store import Followed, Memo, marker, sqlite_files, sqlite_rows
 
 # How often the files beside the database are looked at when nothing else has changed: their loss harms nobody who reads, for
 # they stay open, and whoever writes looks first.
 BESIDE_SECONDS = 0.02
+SETTLE_MILLISECONDS = 500  # to wait for those who read; a server that stops has a second left
 
 
 @contextlib.contextmanager
@@ -160,10 +161,6 @@ class SqliteStore:
         with self._reading() as db:
             return list(sqlite_rows.entries(db, after))
 
-    def views(self) -> tuple[View, ...]:
-        with self._reading() as db:
-            return sqlite_rows.views(db)
-
     @contextlib.contextmanager
     def _reading(self, own: sqlite3.Connection | None = None) -> Iterator[sqlite3.Connection]:
         """Several selects that see one state, of the schema that this program knows."""
@@ -194,6 +191,15 @@ class SqliteStore:
         self._beside_again = self._beside_again if same else 0.0
         return same
 
+    def settle(self) -> None:
+        """Empty the -wal file, which SQLite leaves alone while others read: it would lie on top of a backup that is copied
+        over the database, and nothing would be restored."""
+        if not self.read_only and self.is_in_place():
+            with contextlib.suppress(sqlite3.Error):
+                self._reader.execute(f"PRAGMA busy_timeout = {SETTLE_MILLISECONDS}")
+                self._reader.execute("PRAGMA query_only = OFF")
+                self._reader.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error):
             self._reader.close()
@@ -203,7 +209,7 @@ def _followed(db: sqlite3.Connection, known: Head) -> Followed | None:
     if not sqlite_rows.continues(db, known):
         return None
     behind = list(sqlite_rows.entries(db, known.revision, followed=True))
-    return Followed(behind, sqlite_rows.head(db).hash, sqlite_rows.identity(db).opened)
+    return Followed(behind, sqlite_rows.head(db).hash, sqlite_rows.identity(db).opened, sqlite_rows.views(db))
 
 
 class SqliteTransaction:
@@ -260,9 +266,10 @@ class SqliteTransaction:
         charge: Charge | None = None,
         hash: str | None = None,
     ) -> str:
+        first = self.epoch if entry is not None and entry.revision == 1 else None
         with self._writing() as db:
-            if entry is not None and entry.revision == 1:
-                marker.write(self._path, self.epoch)
+            if first:
+                marker.write(self._path, first, filling=True)
             end = sqlite_rows.head(db).hash if entry is None else sqlite_rows.append(db, entry, hash)
             if charge is not None:
                 sqlite_rows.write_charge(db, charge)
@@ -273,6 +280,8 @@ class SqliteTransaction:
                     "INSERT OR REPLACE INTO memos (key, time, digest, body) VALUES (?, ?, ?, ?)",
                     (memo.key, memo.time, memo.digest, memo.body),
                 )
+        if first:
+            marker.write(self._path, first)
         return end
 
     def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:

@@ -100,17 +100,21 @@ def _check_presence(path: Path, create: bool, begin_anew: bool) -> None:
 
 
 def _check_marker(connection: sqlite3.Connection, path: Path, begin_anew: bool) -> None:
-    """The marker names this store from its first document on; an empty store in the place of a filled one is a lost one."""
+    """The marker names this store from its first document on; an empty store in the place of a filled one is a lost one.
+
+    Be it the same store: a copy of the database alone, or what is left of it without its -wal file, may hold nothing yet.
+    """
     head = sqlite_rows.head(connection)
     known = marker.read(path)
-    if head.revision == 0 and known not in (None, head.epoch):
+    if head.revision:
+        marker.fill(path, head.epoch)
+    elif known is not None and not (known.filling and known.epoch == head.epoch):
         if not begin_anew:
             raise errors.Unavailable(
-                f"the database {path} is empty and not the one that was here, as {marker.place(path)} says; {_LOST}"
+                f"the database {path} is empty, and {marker.place(path)} says that there was a store with documents; {_LOST}"
             )
+        connection.execute("UPDATE identity SET epoch = ?", (uuid.uuid4().hex,))  # whoever followed the lost one is to doubt this
         marker.remove(path)
-    elif head.revision and known != head.epoch:
-        marker.write(path, head.epoch)
 
 
 def _create(path: Path) -> None:
