@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -100,7 +101,7 @@ def violations(kinds: Kinds, kind: Kind, document: Any, kept: Document | None = 
     """Everything that is wrong with a completed document, looked at alone; `kept` is what it says of kinds that are not here."""
     if not isinstance(document, dict):
         return [Violation("", "must be a JSON object")]
-    size, values = _extent(document)
+    size, values = _extent(document) if _is_bounded(document) else (math.inf, math.inf)
     if size > MAX_BYTES or values > MAX_VALUES:
         return [Violation("", f"has more than {MAX_BYTES} bytes or {MAX_VALUES} values, for which no answer to Flux has room")]
     found = itertools.chain(
@@ -111,13 +112,29 @@ def violations(kinds: Kinds, kind: Kind, document: Any, kept: Document | None = 
     return list(dict.fromkeys(itertools.islice(found, MAX_VIOLATIONS)))
 
 
-def _extent(document: Document) -> tuple[int, int]:
+def _is_bounded(document: Document) -> bool:
+    """Whether it is worth writing down: what is not is as long as a request can be, and nobody else could run meanwhile."""
+    characters = 0
+    waiting: list[Any] = [document]
+    for count, value in enumerate(waiting):
+        if isinstance(value, dict | list):
+            waiting += value
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, str):
+            characters += len(value)
+        if characters > MAX_BYTES or count > 2 * MAX_VALUES:  # names count here, too
+            return False
+    return True
+
+
+def _extent(document: Document) -> tuple[float, float]:
     """Bytes, and at least as many values as there are."""
     raw = msgspec.json.encode(document)
     return len(raw), strict_json.elements(raw)
 
 
-def _schema_errors(kind: Kind, document: Document, effort: int) -> Iterable[jsonschema_rs.ValidationError]:
+def _schema_errors(kind: Kind, document: Document, effort: float) -> Iterable[jsonschema_rs.ValidationError]:
     """All of them; of a large document the first. The validator writes the whole of what is wrong into every error."""
     if effort <= ALL_AT_ONCE:
         return kind.validator.iter_errors(document)

@@ -58,6 +58,7 @@ class Ledger:
         self._stages = ThreadPoolExecutor(STAGES, "rehearsal")
         self._free_stages = asyncio.Semaphore(STAGES)
         self._rehearsing: set[Budget] = set()
+        self._stopping = False
         self._tasks: set[asyncio.Task[object]] = set()
 
     # Reading
@@ -202,6 +203,8 @@ class Ledger:
         """Run the work on a draft and write nothing: without the store, a lock, or anything that others wait for."""
         await self._stage()
         try:
+            if self._stopping:
+                raise _stops()
             self.refresh()
             self._rehearsing.add(budget)
             return await asyncio.get_running_loop().run_in_executor(
@@ -215,9 +218,10 @@ class Ledger:
             self._free_stages.release()
 
     def stop_rehearsals(self) -> None:
-        """Whoever waits for one is told so at once."""
+        """Whoever waits for one is told so at once, and none begins any more."""
+        self._stopping = True
         for budget in self._rehearsing:
-            budget.stop(errors.Unavailable("the server stops; ask again"))
+            budget.stop(_stops())
 
     async def _stage(self) -> None:
         try:
@@ -355,6 +359,10 @@ class Ledger:
                 },
             )
         return entry
+
+
+def _stops() -> errors.Unavailable:
+    return errors.Unavailable("the server stops; ask again")
 
 
 def _rehearse(work: Work[T], origin: Origin, draft: drafts.Draft) -> tuple[T, Entry | None]:

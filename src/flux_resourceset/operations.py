@@ -71,6 +71,7 @@ def parsed(kinds: Kinds, body: Any, budget: Budget) -> list[Operation]:
     for index, item in enumerate(body["operations"]):
         budget.spend()
         try:
+            _check_names(item)
             operation = msgspec.convert(item, Operation)
             mistakes = [
                 Violation(pointer(["operations", index, name]), text)
@@ -87,6 +88,13 @@ def parsed(kinds: Kinds, body: Any, budget: Budget) -> list[Operation]:
         refusal = _wrong(violations)
         raise _named(refusal, failing[0]) if failing else refusal
     return found
+
+
+def _check_names(item: Any) -> None:
+    """Before anything is made of them: millions would be copied in one go, and nobody else could run."""
+    names = item.get("clusters") if isinstance(item, dict) else None
+    if isinstance(names, list) and len(names) > MAX_DOCUMENTS:
+        raise msgspec.ValidationError(f"names more than {MAX_DOCUMENTS} clusters; split the batch")
 
 
 def _wrong(violations: list[Violation]) -> errors.Invalid:

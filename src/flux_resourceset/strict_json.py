@@ -23,7 +23,7 @@ _SHORT = 1000  # most strings and all numbers
 _SPACE = re.compile(r"[ \t\n\r]{1,65536}")
 
 
-def decoded(raw: bytes) -> Any:
+def decoded(raw: bytes | bytearray) -> Any:
     """What the bytes say, or MalformedBody."""
     try:
         text = raw.decode("utf-8")

@@ -13,7 +13,7 @@ import live
 from api.fleets import assert_problem
 from faults import crowds
 from faults.crowds import DRY_RUN, Polls, Sent
-from flux_resourceset import strict_json
+from flux_resourceset import strict_json, transfer
 
 TERMS = ",".join(f"!a{number}" for number in range(64))
 TRIES = 5
@@ -163,6 +163,24 @@ def test_a_document_of_more_values_than_flux_could_take_is_refused(server: live.
             "/batch", json={"operations": [{"op": "create", "kind": "namespaces", "id": "large", "document": document}]}
         )
         assert "no answer to Flux has room" in assert_problem(answer, 422)["detail"]
+
+
+def test_an_operation_names_no_more_clusters_than_a_batch_may_change(server: live.Server) -> None:
+    names = [f"c{number}" for number in range(crowds.CLUSTERS + 1)]
+    with server.client() as api:
+        operation = {"op": "unassign", "kind": "namespaces", "id": "x", "clusters": names}
+        problem = assert_problem(api.post(DRY_RUN, json={"operations": [operation]}), 422, "invalid-document")
+        assert "names more than 10000 clusters" in problem["errors"][0]["message"]
+        operation["clusters"] = names[:-1]
+        assert api.post(DRY_RUN, json={"operations": [operation]}).status_code == 200
+
+
+def test_an_import_of_more_than_fits_between_two_polls_is_refused(server: live.Server) -> None:
+    buried = [{"dns": f"t{n}.example.com", "id": f"t{n}", "revision": 1, "time": "2026-01-31T12:00:00Z"} for n in range(50_001)]
+    export = {"format": transfer.FORMAT, "revision": 1, "documents": {"namespaces": []}, "tombstones": buried}
+    with server.client() as api:
+        answer = api.post("/import?merge=true", json={**export, "checksum": transfer.checksum(export)})
+        assert "flux-resourceset import" in assert_problem(answer, 413, "body-too-large")["detail"]
 
 
 def test_what_is_wrong_in_thousands_of_places_is_told_without_a_stall(server: live.Server) -> None:

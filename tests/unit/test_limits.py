@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from flux_resourceset import changes, drafts, errors, fleet, kind_files, kinds
+from flux_resourceset import changes, documents, drafts, errors, fleet, kind_files, kinds
 from flux_resourceset.changes import Document, Stored
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore
@@ -35,6 +36,19 @@ def sized(ledger: Ledger, size: int) -> Document:
 
     around = samples.fleet_of(KNOWN, rolebindings=[with_(0)], clusters=[ledger.fleet.documents["clusters"]["c1"].body])
     return with_(size - len(around.answer(b"c1.example.com/rolebindings")))
+
+
+def test_a_document_as_long_as_a_request_is_refused_without_being_written_down() -> None:
+    """Which would take long, and in C, so that nobody else could run meanwhile."""
+    namespaces = KNOWN.by_name["namespaces"]
+    long: list[Any] = [{str(number): "x" * 1_000_000 for number in range(30)}, {"a": [[] for _ in range(1_000_000)]}]
+    for labels in long:
+        tracemalloc.start()
+        found = documents.violations(KNOWN, namespaces, {"id": "a", "labels": labels})
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert ["no answer to Flux has room" in violation.message for violation in found] == [True]
+        assert most < 15_000_000
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ async def read(request: Request, media_types: tuple[str, ...] = JSON, *, empty: 
     return strict_json.decoded(raw)
 
 
-async def _raw(request: Request, limit: Limit) -> bytes:
+async def _raw(request: Request, limit: Limit) -> bytearray:
     length = request.headers.get("content-length", "")
     if length.isascii() and length.isdigit() and int(length[:20]) > limit.bytes:
         raise _too_large(limit)
@@ -50,7 +50,7 @@ async def _raw(request: Request, limit: Limit) -> bytes:
             raise _too_large(limit)
         if elements > limit.elements:
             raise errors.BodyTooLarge(f"a body has at most {limit.elements} values here; split the request")
-    return bytes(chunks)
+    return chunks
 
 
 def _too_large(limit: Limit) -> errors.BodyTooLarge:

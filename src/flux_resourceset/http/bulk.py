@@ -26,6 +26,7 @@ T = TypeVar("T")
 # so there it ends soon after. Who may write may also write several of that at once.
 _REHEARSAL = (2_000_000, 15.0)
 _WRITE = (20_000_000, 60.0)
+_MAX_IMPORTED = 50_000  # documents and tombstones: several large fleets; what is taken into the fleet is taken between two polls
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")  # a UUID has 36 characters
 
 
@@ -46,15 +47,15 @@ class BulkRoutes:
         dry_run = messages.flag(messages.query(request, frozenset({"dry_run"})), "dry_run")
         origin, key = messages.origin(request), _idempotency_key(request)
         body = await bodies.read(request, limit=bodies.BULK if request.state.token.role == "write" else bodies.DOCUMENT)
+        digest = "" if dry_run or key is None else await heavy.run(_digest, body)
         budget = Budget(*(_REHEARSAL if dry_run else _WRITE), time.monotonic)
-        batch = operations.Batch(await heavy.run(operations.parsed, self._ledger.kinds, body, budget))
+        batch = operations.Batch(await heavy.run(self._operations, body, budget))
         try:
             if dry_run:
                 _, entry = await _while_listening(request, self._ledger.rehearse(batch.work, origin, budget))
             elif key is None:
                 _, entry = await self._ledger.write(batch.work, origin, budget)
             else:
-                digest = await heavy.run(json_pieces.sha256, json_pieces.pieces(body, 2, ordered=True))
                 once: Once[None] = Once(
                     f"{origin.actor} {key}", digest, lambda _, entry: b"".join(_answer(batch, entry, dry_run))
                 )
@@ -62,6 +63,12 @@ class BulkRoutes:
         except errors.Refusal as refusal:
             raise await heavy.run(batch.named, refusal) from refusal
         return await heavy.json_answer(request, _answer(batch, entry, dry_run))
+
+    def _operations(self, body: Any, budget: Budget) -> list[operations.Operation]:
+        try:
+            return operations.parsed(self._ledger.kinds, body, budget)
+        finally:
+            json_pieces.let_go(body, 3)
 
     async def export(self, request: Request) -> Response:
         history = messages.flag(messages.query(request, frozenset({"history"})), "history")
@@ -79,16 +86,34 @@ class BulkRoutes:
             request.state.draft = draft
             return draft
 
-        draft, entry = await self._ledger.write(work, messages.origin(request), Budget(*_WRITE, time.monotonic))
+        count = export.count
+        try:
+            draft, entry = await self._ledger.write(work, messages.origin(request), Budget(*_WRITE, time.monotonic))
+        finally:
+            await heavy.run(json_pieces.let_go, export.documents, 2)
         revision = entry.revision if entry else self._ledger.fleet.revision
         warnings = draft.first_warnings(imports.SHOWN_WARNINGS)
-        return messages.json_response({"revision": revision, "documents": export.count, "warnings": warnings})
+        return messages.json_response({"revision": revision, "documents": count, "warnings": warnings})
 
     def _parsed(self, body: Any) -> imports.Export:
         try:
+            _check_count(body)
             return transfer.parsed(self._ledger.kinds, body, "the body")
         finally:
             json_pieces.let_go(body, 3)
+
+
+def _check_count(body: Any) -> None:
+    documents = body.get("documents") if isinstance(body, dict) else None
+    found = [*documents.values(), body.get("tombstones")] if isinstance(documents, dict) else []
+    if sum(len(some) for some in found if isinstance(some, list)) > _MAX_IMPORTED:
+        raise errors.BodyTooLarge(
+            f"an import has at most {_MAX_IMPORTED} documents and tombstones here; use the command flux-resourceset import"
+        )
+
+
+def _digest(body: Any) -> str:
+    return json_pieces.sha256(json_pieces.pieces(body, 2, ordered=True))
 
 
 def _answer(batch: operations.Batch, entry: Entry | None, dry_run: bool) -> Iterator[bytes]:

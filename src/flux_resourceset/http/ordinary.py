@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Callable
 from typing import Any
 
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from flux_resourceset import errors
@@ -14,10 +16,60 @@ from flux_resourceset.http.unread import Unread
 
 IDLE_SECONDS = 5.0  # Flux leaves its connections idle for 90 s and never uses them again
 MAX_HEAD_BYTES = 64 * 1024  # of a request line and headers, from whomever: they are kept until they are complete
+SLICE_BYTES = 8 * 1024  # to parse in one turn of the loop: hundreds of the smallest requests, a thousand of the smallest chunks
 PATIENCE_SECONDS = 30.0  # for the rest of a head, and for each next piece of a body
 # For an answer to begin, once a client has ended its side: it may be listening, or gone for good, which looks the same,
 # and long work is not to be done for nobody.
 HALF_CLOSED_SECONDS = 1.0
+
+
+class Intake:
+    """What has arrived, handed on in slices, one in each turn of the loop; nothing more is read before all of it is."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, hand_on: Callable[[bytes], None]) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._hand_on = hand_on
+        self._arrived = bytearray()
+        self._held = False
+        self._turn: asyncio.Handle | None = None
+
+    def add(self, data: bytes) -> None:
+        self._arrived += data
+        if self._turn is None:
+            self._next()
+
+    def pause_reading(self) -> None:
+        """Hand on no more: uvicorn asks for this when it has enough to do."""
+        self._held = True
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._held = False
+        self._go_on()
+
+    def drop(self) -> None:
+        self._arrived.clear()
+        if self._turn is not None:
+            self._turn.cancel()
+
+    def _next(self) -> None:
+        self._turn = None
+        if not self._held:
+            data = bytes(self._arrived[:SLICE_BYTES])
+            del self._arrived[:SLICE_BYTES]
+            self._hand_on(data)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._transport.is_closing():
+            self.drop()
+        elif not self._arrived and not self._held:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+            if not self._held and self._turn is None:
+                self._turn = self._loop.call_soon(self._next)
 
 
 class OrdinaryProtocol(HttpToolsProtocol):
@@ -25,6 +77,7 @@ class OrdinaryProtocol(HttpToolsProtocol):
 
     _waiting = 0  # bytes of a head that is not complete
     _patience: asyncio.TimerHandle | None = None  # runs while a request is not complete
+    _progress = 0.0  # when its last piece came
     _running: RequestResponseCycle | None = None  # the oldest request; uvicorn remembers the newest of a pipeline only
     _complete = False  # the request whose head came last
     _answered: asyncio.TimerHandle | None = None  # runs when that was answered before it was complete
@@ -37,8 +90,13 @@ class OrdinaryProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         self._unread.connections.add(transport)
         super().connection_made(transport)
+        self._intake = Intake(transport, self.loop, self._parse)
+        self.flow = FlowControl(self._intake)  # type: ignore[arg-type]  # it only pauses and resumes
 
     def data_received(self, data: bytes) -> None:
+        self._intake.add(data)
+
+    def _parse(self, data: bytes) -> None:
         self._waiting += len(data)
         if self._patience is None:
             self._be_patient()
@@ -90,6 +148,7 @@ class OrdinaryProtocol(HttpToolsProtocol):
         if self._listening is not None:
             self._listening.cancel()
         self._unread.connections.discard(self.transport)
+        self._intake.drop()
         self.pipeline.clear()
         super().connection_lost(exc)
         if self._running is not None and not self._running.response_complete:  # uvicorn tells only the request that came last
@@ -127,8 +186,10 @@ class OrdinaryProtocol(HttpToolsProtocol):
         )
 
     def _be_patient(self) -> None:
-        self._stop_waiting()
-        self._patience = self.loop.call_later(PATIENCE_SECONDS, self._lose_patience)
+        """Called for every piece, however small, so the timer goes on and only the time is taken."""
+        self._progress = self.loop.time()
+        if self._patience is None:
+            self._patience = self.loop.call_later(PATIENCE_SECONDS, self._lose_patience)
 
     def _stop_waiting(self) -> None:
         if self._patience is not None:
@@ -142,8 +203,9 @@ class OrdinaryProtocol(HttpToolsProtocol):
             self._answered = None
 
     def _lose_patience(self) -> None:
-        if self.flow.read_paused:  # it is we who are slow
-            self._be_patient()
+        left = self._progress + PATIENCE_SECONDS - self.loop.time()
+        if self.flow.read_paused or left > 0:  # if paused, it is we who are slow
+            self._patience = self.loop.call_later(left if left > 0 else PATIENCE_SECONDS, self._lose_patience)
         elif self.cycle is not None and self.cycle.response_started:
             self.transport.close()
         else:
