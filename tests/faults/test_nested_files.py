@@ -1,4 +1,4 @@
-"""Files that are nested, endless or otherwise odd, of the command line and of the server: one line, exit code 2, never a defect."""
+"""Files that are nested, endless or otherwise odd, of command line and server: one line, exit code 2, and never a defect."""
 
 from __future__ import annotations
 

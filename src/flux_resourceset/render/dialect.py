@@ -22,7 +22,9 @@ _INT64 = 2**63  # whole numbers from here on are floats to Kubernetes
 _YES = frozenset({"y", "yes", "on", "true"})
 
 DEEPEST = 100  # levels of lists and maps: more than any manifest has, and few enough for everything here that recurses
-_HARMLESS = 5000  # characters that cannot nest deep enough to overflow the stack of libyaml; without aliases they stand for themselves
+_HARMLESS = (
+    5000  # characters that cannot nest deep enough to overflow the stack of libyaml; without aliases they stand for themselves
+)
 
 _RESOLVERS: tuple[tuple[str, re.Pattern[str], str | None], ...] = (
     ("tag:yaml.org,2002:null", _NULL, None),
