@@ -29,7 +29,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 def cluster(api: httpx.Client) -> dict[str, Any]:
     """One that has something of everything."""
     ids = {kind: make(api, kind)["id"] for kind in ("namespaces", "platform_components", "rolebindings")}
-    references = {kind: [{"id": id}] for kind, id in ids.items()}
+    references: dict[str, Any] = {kind: [{"id": id}] for kind, id in ids.items()}
     return make(api, "clusters", **references, patches={ids["platform_components"]: {"color": "red"}})
 
 
@@ -75,12 +75,9 @@ def test_no_whole_document_takes_null_either(field: str, api: httpx.Client, clus
 
 def test_the_remedies_work(api: httpx.Client, cluster: dict[str, Any]) -> None:
     (component,) = cluster["patches"]
-    for document in ({"patches": {component: None}}, {"namespaces": []}, {"rolebindings": []}, {"platform_components": []}):
+    lists = ("namespaces", "rolebindings", "platform_components")
+    remedies: list[Any] = [{"patches": {component: None}}, *({field: []} for field in lists)]
+    for document in remedies:
         assert by_patch(api, cluster["id"], document).status_code == 200
     emptied = api.get(f"/clusters/{cluster['id']}").json()
-    assert (emptied["patches"], emptied["namespaces"], emptied["rolebindings"], emptied["platform_components"]) == (
-        {},
-        [],
-        [],
-        [],
-    )
+    assert [emptied[field] for field in ("patches", *lists)] == [{}, [], [], []]
