@@ -7,10 +7,9 @@ from typing import Any
 
 import yaml
 
-from flux_resourceset import errors
+from flux_resourceset import errors, yaml_bounds
 
-# the same language, ten times as fast where libyaml is there
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DEEPEST = 64  # levels, as in JSON; what is much deeper ends the parser, and the process with it
 
 
 class LinedFile:
@@ -19,11 +18,12 @@ class LinedFile:
     def __init__(self, source: str, text: str) -> None:
         self.source = source
         try:
-            self.root = yaml.compose(text, Loader=_LOADER)
+            yaml_bounds.check(text, _DEEPEST)
+            self.root = yaml.compose(text, Loader=yaml_bounds.PARSER)
             if self.root is None:
                 raise errors.StartupError(f"{source}:1: the file is empty; it should define a kind")
             self._check_keys(self.root)
-            self.data: Any = yaml.load(text, Loader=_LOADER)  # noqa: S506  # a safe one, see above
+            self.data: Any = yaml.load(text, Loader=yaml_bounds.PARSER)  # noqa: S506  # a safe one
         except yaml.MarkedYAMLError as exc:
             line = exc.problem_mark.line + 1 if exc.problem_mark else 1
             raise errors.StartupError(f"{source}:{line}: not valid YAML: {exc.problem}") from exc

@@ -263,8 +263,6 @@ async def _sweep(fast: poll.Fast) -> None:
         for _ in range(TIDY_PERIODS):
             await asyncio.sleep(ordinary.IDLE_SECONDS / 2)
             fast.sweep()
-            with contextlib.suppress(errors.Unavailable):  # whoever asks is told
-                fast.ledger.refresh()  # when nobody asks, too: files that are lost may still be saved
         _tidy()
 
 

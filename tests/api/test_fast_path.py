@@ -307,7 +307,7 @@ def test_every_view_is_taken(fast: poll.Fast, view_name: str) -> None:
 
 
 def test_what_idles_for_two_sweeps_is_closed_and_what_polls_is_kept(fast: poll.Fast) -> None:
-    async def scene() -> tuple[bytes, bytes]:
+    async def scene() -> tuple[bytes, bytes, bytes]:
         loop = asyncio.get_running_loop()
         listening = await loop.create_server(lambda: poll.PollProtocol(fast, None), "127.0.0.1", 0)
         address = listening.sockets[0].getsockname()
@@ -319,13 +319,16 @@ def test_what_idles_for_two_sweeps_is_closed_and_what_polls_is_kept(fast: poll.F
         seen = await idle.read()
         busy_writer.write(PLAIN)
         answer = await busy.readuntil(b'{"inputs":[]}')
+        for _ in range(2):
+            fast.sweep()
+        end = await asyncio.wait_for(busy.read(), 10)  # nobody is kept for what they did once
         for writer in (idle_writer, busy_writer):
             writer.close()
         listening.close()
-        return seen, answer
+        return seen, answer, end
 
-    seen, answer = asyncio.run(scene())
-    assert (seen, answer[:15]) == (b"", b"HTTP/1.1 200 OK")
+    seen, answer, end = asyncio.run(scene())
+    assert (seen, answer[:15], end) == (b"", b"HTTP/1.1 200 OK", b"")
 
 
 def test_header_blocks_are_remembered_up_to_a_bound(fast: poll.Fast, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ class Hostile(BaseHTTPRequestHandler):
         elif path == "/export":
             self._answer(200, {"documents": DOCUMENTS, "revision": 1, "checksum": POISON})
         elif id == "there" and kind in DOCUMENTS:
-            self._answer(200, {**DOCUMENTS[kind][0], "id": "there"})
+            self._answer(200, {**DOCUMENTS[kind][0], "id": "there", "cluster_dns": "there.example.com"})  # no other is taken
         elif id or kind not in DOCUMENTS:
             self._answer(404, poisoned({"detail": "no", "code": "not-found", "kind": "k", "id": "i"}))
         else:
@@ -202,3 +202,45 @@ def test_no_candidate_is_offered_that_a_shell_could_carry_out(
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["good-one.x"], done
     assert list(tmp_path.iterdir()) == []
+
+
+# Templates
+
+METADATA = {"name": "namespaces", "namespace": "x"}
+FED = {"inputsFrom": [{"kind": "ResourceSetInputProvider", "name": "namespaces"}]}
+MISSHAPEN: list[Any] = [
+    {"spec": FED},
+    {"metadata": 5, "spec": FED},
+    {"metadata": {"name": 5}, "spec": FED},
+    {"metadata": METADATA, "spec": 5},
+    *(
+        {"metadata": METADATA, "spec": {**FED, name: wrong}}
+        for name in ("inputsFrom", "dependsOn", "resources")
+        for wrong in (5, [5])
+    ),
+    {"metadata": METADATA, "spec": {**FED, "steps": [{"resources": 5}]}},
+    {"metadata": METADATA, "spec": {**FED, "resourcesTemplate": 9}},
+    {"metadata": METADATA, "spec": {**FED, "commonMetadata": {"labels": 5}}},
+]
+
+
+@pytest.mark.parametrize("template", MISSHAPEN, ids=json.dumps)
+def test_a_template_of_another_shape_is_told_as_such(hostile: Cli, monkeypatch: pytest.MonkeyPatch, template: Any) -> None:
+    text = json.dumps({"kind": "ResourceSet", **template})
+    monkeypatch.setitem(next(kind for kind in KINDS if kind["kind"] == "namespaces"), "resourceset", text)
+    for words in (
+        ("bootstrap", "there", "--api-url", "https://fleet.example.com"),
+        ("render", "there"),
+        ("simulate", "there", "--once"),
+    ):
+        line = hostile.refused(2, *words)[-1]
+        assert "the ResourceSet of namespaces: " in line
+
+
+def test_objects_of_another_shape_are_told_as_such(hostile: Cli, tmp_path: Path) -> None:
+    metadata = {"name": "x", "labels": 5}
+    spec = {**FED, "resources": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}]}
+    (tmp_path / "template.yaml").write_text(json.dumps({"kind": "ResourceSet", "metadata": METADATA, "spec": spec}))
+    (tmp_path / "inputs.json").write_text('[{"id": "a"}]')
+    (line,) = hostile.refused(3, "render", "-f", str(tmp_path / "template.yaml"), "--inputs", str(tmp_path / "inputs.json"))
+    assert "the labels of an object are not a map" in line

@@ -101,23 +101,22 @@ def test_an_empty_store_in_the_place_of_a_filled_one_is_a_lost_one(
     assert "--begin-anew" in line
 
 
-def test_a_store_whose_documents_are_lost_with_its_wal_file_is_not_begun_anew(tmp_path: Path) -> None:
-    """All of a young store is in the -wal file: the database alone, or a copy of it, is an empty store of the same epoch."""
+def test_an_empty_copy_of_a_store_in_its_place_is_not_begun_anew(tmp_path: Path) -> None:
+    """A copy that was made before the first document is an empty store of the same epoch."""
     program = (*live.PROGRAM, "--begin-anew")
+    with live.serving(tmp_path) as empty:
+        empty.stop()
+    shutil.copyfile(tmp_path / "fleet.db", tmp_path / "backup.db")
     with live.serving(tmp_path, SEED_FILE=str(SEED)) as writer, live.serving(tmp_path, API_MODE="read-only") as reader:
-        shutil.copyfile(tmp_path / "fleet.db", tmp_path / "backup.db")
         assert inputs(reader)
         writer.kill()
-        for name in FILES[1:]:
-            (tmp_path / name).unlink()
-        for _ in range(2):
-            code, line = exit_line(tmp_path, SEED_FILE=str(SEED))
-            assert code == 2
-            for word in ("fleet.db.store", "--begin-anew", "restore"):
-                assert word in line
-            assert poll(reader)[0] == poll(reader, "/api/v2/flux/clusters")[0] == 503
-            lose(tmp_path)
-            shutil.copyfile(tmp_path / "backup.db", tmp_path / "fleet.db")
+        lose(tmp_path)
+        shutil.copyfile(tmp_path / "backup.db", tmp_path / "fleet.db")
+        code, line = exit_line(tmp_path, SEED_FILE=str(SEED))
+        assert code == 2
+        for word in ("fleet.db.store", "--begin-anew", "restore"):
+            assert word in line
+        assert poll(reader)[0] == poll(reader, "/api/v2/flux/clusters")[0] == 503
         anew = live.Server(tmp_path, live.environment(tmp_path), program)
         try:
             anew.wait("/ready")
@@ -125,6 +124,19 @@ def test_a_store_whose_documents_are_lost_with_its_wal_file_is_not_begun_anew(tm
             assert poll(reader, "/api/v2/flux/clusters")[0] == 503  # it is another store, and nobody told the reader
         finally:
             anew.kill()
+
+
+def test_all_that_was_acknowledged_is_in_the_database_itself(tmp_path: Path) -> None:
+    """Also right after the first write: a kill that takes the -wal file along, or a copy of the one file, loses nothing."""
+    with live.serving(tmp_path, SEED_FILE=str(SEED)) as writer:
+        before = inputs(writer)
+        assert write(writer, "POST", "/namespaces", {"id": "newest"}) == 201
+        writer.kill()
+    for name in FILES[1:]:
+        (tmp_path / name).unlink()
+    with live.serving(tmp_path) as again:
+        assert inputs(again) == before
+        assert poll(again, "/namespaces/newest")[0] == 200
 
 
 def test_a_store_whose_first_document_did_not_get_through_is_no_lost_one(tmp_path: Path) -> None:

@@ -76,6 +76,26 @@ def test_a_name_that_no_kind_may_have_is_not_taken_from_a_server(
     assert files(tmp_path) == set()
 
 
+@pytest.mark.parametrize(
+    "dns", ['x" || "x" == "x', "../../x", "a/b", "a\n", "${INTERNAL_API_URL}", "A.example.com", "", "a\x1b[31m"]
+)
+def test_a_cluster_whose_name_would_say_something_else_gets_no_bundle(
+    dns: str, hostile: tuple[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    """In the address of a provider, or in the expression that a ResourceSet waits for: every cluster could be meant."""
+    url, answers = hostile
+    answers["/kinds"] = [kind.described() for kind in kind_files.load()]
+    answers["/clusters/edge"] = {**CLUSTER, "cluster_dns": dns}
+    for words in (
+        ("bootstrap", "edge", "--api-url", API),
+        ("render", "edge"),
+        ("simulate", "edge", "--once", "-o", str(tmp_path / "x")),
+    ):
+        done = Cli(tmp_path / "home", url)(*words)
+        assert (done.code, done.out) == (5, "")
+        assert "cluster_dns" in done.err
+
+
 def test_names_that_were_remembered_are_looked_at_too(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE=str(live.ROOT / "data" / "seed.json")) as server:
         cli = Cli(tmp_path / "home", server.url)

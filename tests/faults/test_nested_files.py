@@ -1,4 +1,4 @@
-"""Files of the command line that are nested, endless or otherwise odd: one line, exit code 2, and never a defect."""
+"""Files that are nested, endless or otherwise odd, of command line and server: one line, exit code 2, and never a defect."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 import live
+from api.test_start_up import refused
 from cli.command import Cli, Done
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefghi", "bcdefghij", strict=True)
+)
+MERGED = "a: &a {x: 1}\n" + "".join(
+    f"{name}: &{name} {{<<: [{', '.join([f'*{before}'] * 10)}]}}\n" for before, name in zip("abcdefghi", "bcdefghij", strict=True)
 )
 
 NESTED = {
@@ -25,6 +29,7 @@ NESTED = {
     "in itself": "contexts: &a {a: *a}",
     "a list in itself": "&a [*a]",
     "aliases of aliases": BOMB,
+    "merges of merges": MERGED,
 }
 
 ODD = {
@@ -97,6 +102,40 @@ def test_other_files_and_options_are_usage_errors(cli: Cli, tmp_path: Path, text
     assert_usage(cli("import", str(file), "--yes"), str(file))
     assert cli("rolebinding", "create", "x", "--role", "view", "--subject", text[:60_000]).code in (2, 3)
     assert cli("render", "--inputs", str(file), "--view", "namespaces").code == 2
+
+
+TEMPLATE = """\
+apiVersion: fluxcd.controlplane.io/v1
+kind: ResourceSet
+metadata: {name: x, namespace: x}
+spec:
+  inputsFrom: [{kind: ResourceSetInputProvider, name: x}]
+  resources:
+    - apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: x}
+      data:
+"""
+
+
+@pytest.mark.parametrize("text", [BOMB, MERGED, "a: " + "[" * 100_000], ids=["aliases", "merges", "arrays"])
+def test_templates_and_inputs_are_usage_errors_too(tmp_path: Path, text: str) -> None:
+    template, inputs = tmp_path / "template.yaml", tmp_path / "inputs.yaml"
+    template.write_text(TEMPLATE + "".join(f"        {line}\n" for line in text.splitlines()))
+    inputs.write_text("- id: a\n" + "".join(f"  {line}\n" for line in text.splitlines()))
+    assert_usage(Cli(tmp_path)("render", "--inputs", str(inputs), "--view", "namespaces"), str(inputs))
+    inputs.write_text("[{id: a}]")
+    assert_usage(Cli(tmp_path)("render", "-f", str(template), "--inputs", str(inputs)), str(template))
+
+
+@pytest.mark.parametrize("text", NESTED.values(), ids=NESTED)
+def test_a_nested_kind_file_stops_the_start(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "kinds" / "odd.yaml"
+    file.parent.mkdir()
+    file.write_text(text.replace("contexts", "schema"))
+    line = refused(tmp_path, RESOURCES_DIR=str(file.parent))
+    assert line.startswith(f"flux-resourceset: {file}:")
+    assert len(line) < 500
 
 
 def test_a_broken_cache_of_kinds_is_made_anew(cli: Cli) -> None:

@@ -1,21 +1,46 @@
-"""A database that comes and goes under two writers and a poller: doubt meanwhile, never a crash, never a lost write."""
+"""Files that come and go, again and again, under two writers and polls: doubt meanwhile, never a crash, never a lost write."""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 import live
 from faults.stores import PATH, SEED, inputs, poll, revisions
 from processes.asking import Asking
 
-RENAMES = 60
+TIMES = 60
 
 
-def test_renaming_the_database_away_and_back_under_load_crashes_nobody(tmp_path: Path) -> None:
-    database, away = tmp_path / "fleet.db", tmp_path / "away.db"
+def renamed(database: Path) -> None:
+    away = database.with_name("away.db")
+    os.rename(database, away)
+    time.sleep(0.02)
+    os.rename(away, database)
+
+
+def removed(*names: str) -> Callable[[Path], None]:
+    def remove(database: Path) -> None:
+        for name in names:
+            database.with_name(database.name + name).unlink(missing_ok=True)  # it may not be there again yet
+        time.sleep(0.02)
+
+    return remove
+
+
+HARMS = {"the database renamed": renamed, "wal and shm removed": removed("-wal", "-shm"), "wal removed": removed("-wal")}
+
+
+@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
+def test_files_that_come_and_go_under_load_crash_nobody_and_lose_nothing(
+    tmp_path: Path, harm: Callable[[Path], None]
+) -> None:
+    database = tmp_path / "fleet.db"
     acknowledged: list[str] = []
     statuses: set[int] = set()
     done = threading.Event()
@@ -40,16 +65,15 @@ def test_renaming_the_database_away_and_back_under_load_crashes_nobody(tmp_path:
         threads += [threading.Thread(target=polls, args=(server,)) for server in (first, second)]
         for thread in threads:
             thread.start()
-        for _ in range(RENAMES):
-            os.rename(database, away)
-            time.sleep(0.02)
-            os.rename(away, database)
+        for _ in range(TIMES):
+            harm(database)
             time.sleep(0.02)
         done.set()
         for thread in threads:
             thread.join()
         for server in (first, second):
             assert server.process.poll() is None, server.log.read_text()[-2000:]
+            server.wait("/ready")
             assert inputs(server)
         assert acknowledged
         assert statuses <= {200, 503}

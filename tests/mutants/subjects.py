@@ -42,6 +42,8 @@ DRAFTING = (
     "unit/test_drafts.py unit/test_sub_resources.py unit/test_dependencies.py unit/test_transactions.py unit/test_limits.py"
 )
 ASKING = "api/test_documents.py api/test_sub_resources.py api/test_warnings.py api/test_bodies.py api/test_flux_answers.py"
+ONE_PASS = "test_a_dense_catalog_is_searched_for_cycles_in_one_pass"
+IN_TURN = "test_only_so_many_run_at_a_time_and_whoever_leaves_makes_room"
 
 SUBJECTS = (
     _module("merge", 30, "unit/test_merge.py property/test_merge_laws.py"),
@@ -51,9 +53,11 @@ SUBJECTS = (
             "contract/test_store_contract.py", "api/test_lists.py"),
     _module("overlay", 10, DRAFTING, "unit/test_transfer.py property/test_fleet_coherence.py"),
     _module("drafts", 25, DRAFTING, "unit/test_transfer.py property/test_fleet_coherence.py", ASKING),
-    _module("rules", 25, DRAFTING, "unit/test_transfer.py property/test_fleet_coherence.py", ASKING),
+    _module("rules", 25, f"{DRAFTING} unit/test_patch_keys.py", "unit/test_transfer.py property/test_fleet_coherence.py", ASKING,
+            "faults/test_what_kubernetes_would_refuse.py", f"faults/test_dry_runs.py::{ONE_PASS}"),
     _module("ledger", 20, "unit/test_ledger.py unit/test_idempotency.py unit/test_fleet.py", "property/test_fleet_coherence.py",
-            "api/test_readers.py", "faults/test_kind_files.py", "faults/test_restored_backups.py", "processes/test_sharing.py"),
+            "api/test_readers.py", "faults/test_kind_files.py", "faults/test_restored_backups.py", "processes/test_sharing.py",
+            f"faults/test_dry_runs.py::{IN_TURN}"),
     _module("http/poll", 20, " ".join(f"api/test_fast_path.py::{name}" for name in TAKEN),
             "api/test_flux_answers.py api/test_authentication.py api/test_service_paths.py", "api/test_readers.py",
             "api/test_patience.py api/test_shutdown.py api/test_problems.py api/test_fast_path.py"),

@@ -96,7 +96,7 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "a date as example": (PLAIN + "      x: {type: string, example: 2024-01-01}\n", "2024", "not a valid JSON Schema"),
     "a deep mistake": (PLAIN + "      x:\n        type: array\n        items:\n          type: nope\n", "nope", "JSON Schema"),
     "a bare date": (PLAIN.replace("kind: widgets", "kind: widgets\nmetadata: {description: 2024-01-01}"), "kind", "quotes"),
-    "a nest without end": (PLAIN + "      x: " + "{not: " * 300 + "{}" + "}" * 300 + "\n", "x: {not", "Recursion limit"),
+    "a nest without end": (PLAIN + "      x: " + "{not: " * 300 + "{}" + "}" * 300 + "\n", "x: {not", "levels deep"),
     "a format in a corner": (PLAIN + "      x: {type: array, contains: {format: nope}}\n", "nope", "unknown format"),
     "dependencies that are no ids": (hinted("dependencies: {field: id}"), "field: id", "array of strings"),
     "keys of patches, and no patches": (hinted("patch_keys: {format: variable}"), "patch_keys", "needs patches: true"),

@@ -100,3 +100,24 @@ def test_a_reference_cannot_become_what_its_patches_do_not_fit(tmp_path: Path) -
     assert pointers(refused(errors.Invalid, ledger, lambda draft: draft.assign("c1", apps, "app", {"type": "b"}))) == [
         "/patches/app/ui.color"
     ]
+
+
+def test_a_cluster_that_changes_along_is_told_of_itself() -> None:
+    ledger = samples.ledger_of(KNOWN)
+    create(ledger, "platform_components", component("app"))
+    create(ledger, "clusters", cluster("c1", platform_components=[{"id": "app"}], patches=DOTTED))
+
+    def work(draft: drafts.Draft) -> None:
+        draft.merge(COMPONENTS, "app", {"type": "kustomize"})
+        draft.merge(KNOWN.clusters, "c1", {"labels": {"tier": "edge"}})
+
+    assert pointers(refused(errors.Invalid, ledger, work)) == ["/patches/app/ui.color"]
+
+
+@pytest.mark.parametrize("references", [5, True, {"id": "app"}, "app"])
+def test_patches_beside_what_is_no_list_are_no_defect(references: Any) -> None:
+    ledger = samples.ledger_of(KNOWN)
+    create(ledger, "platform_components", component("app", type="kustomize"))
+    document = cluster("c1", platform_components=references, patches=DOTTED)
+    refusal = refused(errors.Invalid, ledger, lambda draft: draft.create(KNOWN.clusters, document))
+    assert "/platform_components" in pointers(refusal)

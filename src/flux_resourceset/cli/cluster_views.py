@@ -8,10 +8,10 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flux_resourceset import client, render
+from flux_resourceset import client, formats, render
 from flux_resourceset.cli import failures
 from flux_resourceset.render import bundle, dialect
 
@@ -65,9 +65,34 @@ def resourceset(text: str, where: str) -> render.Manifest:
     if len(found) != 1 or not isinstance(found[0], dict) or found[0].get("kind") != "ResourceSet":
         raise failures.usage(f"{where}: it must hold one object, a ResourceSet")
     template: render.Manifest = found[0]
-    if not isinstance(template.get("spec") or {}, dict):
-        raise failures.usage(f"{where}: its spec must be an object")
+    wrong = next(_misshapen(template), None)
+    if wrong is not None:
+        raise failures.usage(f"{where}: {wrong}")
     return template
+
+
+_OBJECTS = ("dependsOn", "inputsFrom", "resources", "steps")
+
+
+def _misshapen(template: render.Manifest) -> Iterator[str]:
+    """What a ResourceSet must be for anything here to read it; the rest is for Kubernetes to judge."""
+    metadata, spec = template.get("metadata"), template.get("spec") or {}
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
+        yield "its metadata must hold a name"
+    if not isinstance(spec, dict):
+        yield "its spec must be an object"
+        return
+    for step in (spec, *(spec["steps"] if _is_objects(spec.get("steps")) else ())):
+        yield from (f"{name} must be a list of objects" for name in _OBJECTS if step.get(name) and not _is_objects(step[name]))
+        if not isinstance(step.get("resourcesTemplate") or "", str):
+            yield "resourcesTemplate must be text"
+    common = spec.get("commonMetadata") or {}
+    if not isinstance(common, dict) or not all(isinstance(value or {}, dict) for value in common.values()):
+        yield "commonMetadata must be an object of objects"
+
+
+def _is_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
 def provider_name(template: render.Manifest) -> str | None:
@@ -81,7 +106,10 @@ def provider_name(template: render.Manifest) -> str | None:
 
 
 def cluster(session: Session, id: str) -> dict[str, Any]:
-    return session.client.get(client.path("clusters", id)).object(cluster_dns=str, cluster_name=str, environment=str)
+    found = session.client.get(client.path("clusters", id)).object(cluster_dns=str, cluster_name=str, environment=str)
+    if not formats.is_dns_name(found["cluster_dns"]):  # it becomes part of URLs, and of what a ResourceSet waits for
+        raise client.not_understood("its cluster_dns is no DNS name")
+    return found
 
 
 def dns(session: Session, id: str) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 _DEEPEST = 64  # as the server has it; what is much deeper ends the parser, and the program with it
-_MOST = 5_000_000  # values in one file; a few aliases of aliases can stand for more than any memory holds
+_MOST = 5_000_000  # values in one file; what holds itself twice doubles with every level
 
 
 class Document(NamedTuple):
@@ -142,8 +142,10 @@ def loaded(name: str, text: str) -> list[Any]:
     """Every value of a YAML text, read strictly."""
     import yaml
 
+    from flux_resourceset import yaml_bounds
+
     try:
-        _check_levels(name, text)
+        yaml_bounds.check(text, _DEEPEST)
         found = list(yaml.load_all(text, Loader=_loader()))  # a subclass of the safe loader
         _check_size(name, found)
         return found
@@ -152,17 +154,6 @@ def loaded(name: str, text: str) -> list[Any]:
         raise failures.usage(f"{name}:{line}: is not YAML: {exc.problem or exc.context}") from exc
     except (yaml.YAMLError, ValueError, RecursionError) as exc:
         raise failures.usage(f"{name}: is not YAML: {str(exc).splitlines()[0]}") from exc
-
-
-def _check_levels(name: str, text: str) -> None:
-    """Before anything is built, for both parsers go down as deep as the text does."""
-    import yaml
-
-    level = 0
-    for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-        level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if level > _DEEPEST:
-            raise _too_deep(name)
 
 
 def _check_size(name: str, value: Any) -> None:
@@ -177,14 +168,10 @@ def _check_size(name: str, value: Any) -> None:
         ]
         count += len(level)
         if count > _MOST:
-            raise failures.usage(f"{name}: holds more than {_MOST} values, counting what its aliases stand for")
+            raise failures.usage(f"{name}: holds more than {_MOST} values")
         if not level:
             return
-    raise _too_deep(name)
-
-
-def _too_deep(name: str) -> failures.Failure:
-    return failures.usage(f"{name}: is nested deeper than {_DEEPEST} levels")
+    raise failures.usage(f"{name}: is nested deeper than {_DEEPEST} levels")
 
 
 def _values(name: str, text: str) -> list[tuple[str, Any]]:

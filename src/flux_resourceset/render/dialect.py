@@ -10,10 +10,8 @@ from typing import IO, Any
 
 import yaml
 
+from flux_resourceset import yaml_bounds
 from flux_resourceset.render.failures import TemplateError
-
-# libyaml's parser is ten times as fast as PyYAML's own, but not in every build of it.
-_Parser: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _NULL = re.compile(r"^(?:~|null|Null|NULL|)$")
 _BOOL = re.compile(r"^(?:y|Y|yes|Yes|YES|on|On|ON|true|True|TRUE|n|N|no|No|NO|off|Off|OFF|false|False|FALSE)$")
@@ -24,7 +22,9 @@ _INT64 = 2**63  # whole numbers from here on are floats to Kubernetes
 _YES = frozenset({"y", "yes", "on", "true"})
 
 DEEPEST = 100  # levels of lists and maps: more than any manifest has, and few enough for everything here that recurses
-_HARMLESS = 5000  # characters that cannot nest deep enough to overflow the stack of libyaml
+_HARMLESS = (
+    5000  # characters that cannot nest deep enough to overflow the stack of libyaml; without aliases they stand for themselves
+)
 
 _RESOLVERS: tuple[tuple[str, re.Pattern[str], str | None], ...] = (
     ("tag:yaml.org,2002:null", _NULL, None),
@@ -36,7 +36,7 @@ _RESOLVERS: tuple[tuple[str, re.Pattern[str], str | None], ...] = (
 )
 
 
-class _Loader(_Parser):  # type: ignore[misc]  # the base class is chosen at run time
+class _Loader(yaml_bounds.PARSER):  # type: ignore[misc]  # the base class is chosen at run time
     """Plain scalars mean what Go's parser takes them for; keys are strings, as in JSON."""
 
     yaml_implicit_resolvers: dict[str | None, Any] = {}  # noqa: RUF012  # PyYAML's own name and form
@@ -131,8 +131,8 @@ _Presenter.add_representer(str, _block)
 def documents(text: str) -> Iterator[tuple[int, Any]]:
     """The documents of a stream with the line where each begins; the empty ones are passed over."""
     try:
-        if len(text) > _HARMLESS:
-            _check_nesting(text)
+        if len(text) > _HARMLESS or "*" in text:
+            yaml_bounds.check(text, DEEPEST)
         yield from _loaded(_Loader(text))
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
@@ -164,14 +164,6 @@ def check_levels(value: object) -> None:
             return
         level = [child for each in holders.values() for child in (each.values() if isinstance(each, dict) else each)]
     raise _too_deep()
-
-
-def _check_nesting(text: str) -> None:
-    level = 0
-    for event in yaml.parse(text, Loader=_Parser):
-        level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if level > DEEPEST:
-            raise _too_deep()
 
 
 def _too_deep() -> TemplateError:

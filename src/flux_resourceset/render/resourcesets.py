@@ -90,6 +90,9 @@ def _manifests(line: int, document: Any) -> Iterator[Manifest]:
             yield from _manifests(line, item)
         return
     metadata = document.get("metadata")
+    for name in ("labels", "annotations"):
+        if isinstance(metadata, dict) and not isinstance(metadata.get(name) or {}, dict):
+            raise TemplateError(f"the {name} of an object are not a map", line)
     whole = document.get("apiVersion") and isinstance(metadata, dict) and metadata.get("name")
     if whole and not str(document["apiVersion"]).startswith("kustomize.config.k8s.io/"):
         yield document

@@ -116,7 +116,6 @@ class SqliteStore:
             if now >= self._beside_again:
                 self._beside_again = now + BESIDE_SECONDS
                 if self._files_beside() != self._beside:
-                    self._save()
                     raise self._replaced()
             if written != self._written:  # what a connection remembers of a file that was written over is worth nothing
                 before = self._reader
@@ -131,11 +130,6 @@ class SqliteStore:
         return errors.Unavailable(
             f"the database {self.path} or a file beside it was removed or replaced under the running server; restore it"
         )
-
-    def _save(self) -> None:
-        """A -wal file that lost its name is still open: put what it holds into the database before it is closed."""
-        if not self.read_only:
-            self._reader.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
     def epoch(self) -> str:
         return self.head().epoch
@@ -218,17 +212,15 @@ class SqliteTransaction:
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
         self._path = store.path
-        with _speaking(self._path):
+        with _speaking(self._path), contextlib.ExitStack() as held:
+            held.enter_context(sqlite_files.sole_writer(self._path))
             if not sqlite_files.exists(self._path):
                 raise errors.Unavailable(f"there is no database at {self._path}; restore it from a backup")
-            self._db = sqlite_files.connect(self._path, "rw")
-            try:
-                sqlite_files.begin_immediate(self._db)
-                sqlite_files.check_schema(self._db, self._path)
-                self._check_place("")
-            except BaseException:
-                self._db.close()
-                raise
+            self._db = held.enter_context(contextlib.closing(sqlite_files.connect(self._path, "rw")))
+            sqlite_files.begin_immediate(self._db)
+            sqlite_files.check_schema(self._db, self._path)
+            self._check_place("")
+            self._held = held.pop_all()
 
     def _check_place(self, consequence: str) -> None:
         """What is written to a file that lost its name is lost, so it is never acknowledged."""
@@ -298,6 +290,7 @@ class SqliteTransaction:
                 yield self._db
                 self._check_place("; nothing was written")
                 self._db.execute("COMMIT")
+                sqlite_files.put_away(self._db)
                 self._check_place(" while it was written; whether the change is kept is unknown: look before you send it again")
         finally:
             self.rollback()
@@ -307,4 +300,4 @@ class SqliteTransaction:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
         with contextlib.suppress(sqlite3.Error):
-            self._db.close()
+            self._held.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import sqlite3
@@ -19,6 +20,7 @@ from flux_resourceset.store import marker, sqlite_rows
 
 APPLICATION_ID = 0x464C5258  # "FLRX": not just any SQLite file
 BUSY_SECONDS = 7.0  # how long to wait for another process's write; a server that stops has eight
+PUT_AWAY_MILLISECONDS = 250  # to wait for those who read, before a write is acknowledged all the same
 BESIDE = ("-wal", "-shm")  # the newest data, and where they are
 
 REMEDY = "start a server with API_MODE=crud on it first"
@@ -223,6 +225,35 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 # Locks
+
+
+@contextlib.contextmanager
+def sole_writer(path: Path) -> Iterator[None]:
+    """Keep every other writer out, whatever becomes of the -shm file, in which SQLite's own lock is: when that is removed,
+    whoever opens the database anew knows nothing of those who have it open. The lock is on the directory, which stays."""
+    try:
+        directory = os.open(path.parent, os.O_RDONLY)
+    except OSError as exc:
+        raise errors.Unavailable(f"the directory of {path} cannot be opened: {exc.strerror}; mend its permissions") from exc
+    try:
+        _retry(lambda: _lock(directory))
+        yield
+    finally:
+        os.close(directory)  # and with it the lock
+
+
+def _lock(directory: int) -> None:
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as exc:
+        raise sqlite3.OperationalError("database is locked") from exc  # what SQLite says when it has waited long enough
+
+
+def put_away(connection: sqlite3.Connection) -> None:
+    """What is in the -wal file, into the database: then its loss takes nothing along. Those who read are waited for a little."""
+    with contextlib.suppress(sqlite3.Error):
+        connection.execute(f"PRAGMA busy_timeout = {PUT_AWAY_MILLISECONDS}")
+        connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
 
 
 def begin_immediate(connection: sqlite3.Connection) -> None:
