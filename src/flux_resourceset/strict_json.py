@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import re
@@ -20,17 +21,14 @@ _WINDOW = 64 * 1024
 
 _SHORT = 1000  # most strings and all numbers
 
-_SPACE = re.compile(r"[ \t\n\r]{1,65536}")
+_SPACE = re.compile(r"[ \t\n\r]+")
 
 
 def decoded(raw: bytes | bytearray) -> Any:
     """What the bytes say, or MalformedBody."""
+    text = _Text(raw)
     try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as exc:
-        raise errors.MalformedBody(f"not UTF-8: {exc.reason} at byte {exc.start}") from exc
-    try:
-        value = _Reader(text).whole() if len(text) > _WINDOW else _DECODER.decode(text)
+        value = _Reader(text).whole() if len(text) > _WINDOW else _DECODER.decode(text[:])
     except RecursionError as exc:
         raise _too_deep() from exc
     except ValueError as exc:
@@ -71,10 +69,41 @@ def _constant(text: str) -> NoReturn:
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_constant)
 
 
+class _Text:
+    """What bytes say, decoded and kept in blocks of one length: to make one long string of them would let nobody else run."""
+
+    def __init__(self, raw: bytes | bytearray) -> None:
+        self._blocks: list[str] = []
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        text = ""
+        for start in range(0, len(raw), _WINDOW):
+            kept = len(decoder.getstate()[0])  # bytes of a character that was cut
+            try:
+                text += decoder.decode(raw[start : start + _WINDOW], start + _WINDOW >= len(raw))
+            except UnicodeDecodeError as exc:
+                raise errors.MalformedBody(f"not UTF-8: {exc.reason} at byte {start - kept + exc.start}") from exc
+            if len(text) >= _WINDOW:
+                self._blocks.append(text[:_WINDOW])
+                text = text[_WINDOW:]
+        self._length = len(self._blocks) * _WINDOW + len(text)
+        self._blocks.append(text)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, wanted: slice) -> str:
+        start, stop, _ = wanted.indices(self._length)
+        first, offset = divmod(start, _WINDOW)
+        if offset + stop - start <= _WINDOW:
+            return self._blocks[first][offset : offset + stop - start]
+        joined = "".join(self._blocks[first : stop // _WINDOW + 1])
+        return joined[offset : offset + stop - start]
+
+
 class _Reader:
     """Takes a long text apart: values that fit into the window are scanned at once, larger ones item by item."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: _Text) -> None:
         self._text = text
         self._scan = _DECODER.raw_decode
         self._base = -_WINDOW
@@ -84,13 +113,17 @@ class _Reader:
         value, end = self._value(self._after_space(0), 0)
         end = self._after_space(end)
         if end != len(self._text):
-            raise json.JSONDecodeError("Extra data", self._text, end)
+            raise self._wrong("Extra data", end)
         return value
 
     def _after_space(self, at: int) -> int:
-        while self._text[at : at + 1] <= " " and (space := _SPACE.match(self._text, at)):
-            at = space.end()
+        while self._text[at : at + 1] <= " " and (space := _SPACE.match(self._text[at : at + _WINDOW])):
+            at += space.end()
         return at
+
+    @staticmethod
+    def _wrong(what: str, at: int) -> errors.MalformedBody:
+        return errors.MalformedBody(f"not JSON: {what} (char {at})")
 
     def _value(self, at: int, depth: int) -> tuple[Any, int]:
         first = self._text[at : at + 1]
@@ -113,9 +146,9 @@ class _Reader:
             piece = self._text[at : at + size]
             try:
                 value, end = self._scan(piece, 0)
-            except json.JSONDecodeError:
+            except json.JSONDecodeError as exc:
                 if piece[:1] != '"' or at + size >= len(self._text):
-                    self._scan(self._text, at)  # raises it with the right place
+                    raise self._wrong(exc.msg, at + exc.pos) from exc
                 continue
             if end < size - 2 or at + size >= len(self._text):  # a number may be cut before, within or after its "e+"
                 return value, at + end
@@ -140,11 +173,11 @@ class _Reader:
             return found, at + 1
         while True:
             if self._text[at : at + 1] != '"':
-                raise json.JSONDecodeError("Expecting property name enclosed in double quotes", self._text, at)
+                raise self._wrong("Expecting property name enclosed in double quotes", at)
             name, at = self._scanned(at)
             at = self._after_space(at)
             if self._text[at : at + 1] != ":":
-                raise json.JSONDecodeError("Expecting ':' delimiter", self._text, at)
+                raise self._wrong("Expecting ':' delimiter", at)
             value, at = self._value(self._after_space(at + 1), depth)
             if name in found:
                 raise _twice(name)
@@ -161,7 +194,7 @@ class _Reader:
         if sign == closing:
             return at + 1, True
         if sign != ",":
-            raise json.JSONDecodeError("Expecting ',' delimiter", self._text, at)
+            raise self._wrong("Expecting ',' delimiter", at)
         return self._after_space(at + 1), False
 
 

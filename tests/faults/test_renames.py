@@ -37,9 +37,7 @@ HARMS = {"the database renamed": renamed, "wal and shm removed": removed("-wal",
 
 
 @pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
-def test_files_that_come_and_go_under_load_crash_nobody_and_lose_nothing(
-    tmp_path: Path, harm: Callable[[Path], None]
-) -> None:
+def test_files_that_come_and_go_under_load_crash_nobody_and_lose_nothing(tmp_path: Path, harm: Callable[[Path], None]) -> None:
     database = tmp_path / "fleet.db"
     acknowledged: list[str] = []
     statuses: set[int] = set()

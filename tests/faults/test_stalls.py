@@ -13,7 +13,7 @@ import live
 from api.fleets import assert_problem
 from faults import crowds
 from faults.crowds import DRY_RUN, Polls, Sent
-from flux_resourceset import strict_json, transfer
+from flux_resourceset import errors, strict_json, transfer
 
 TERMS = ",".join(f"!a{number}" for number in range(64))
 TRIES = 5
@@ -113,6 +113,19 @@ def test_a_large_body_is_read_as_a_small_one_is() -> None:
     value = {"long": ["x" * 100_000, {"deep": [[1.5e3, -2, None, True, 'q"\\\n', {"": []}]] * 5000}], "n": [0] * 70_000}
     for text in (json.dumps(value), json.dumps(value, indent=3)):
         assert strict_json.decoded(text.encode()) == value
+
+
+@pytest.mark.parametrize("size", [65_530, 65_535, 65_536, 65_537, 131_071, 200_000])
+@pytest.mark.parametrize("sign", ["ü", "€", "😀"])
+def test_signs_beyond_ascii_are_read_wherever_a_body_is_cut(size: int, sign: str) -> None:
+    value = ["x" * size, sign * 70_000, {sign: "x" * size + sign}]
+    raw = json.dumps(value, ensure_ascii=False).encode()
+    assert strict_json.decoded(raw) == value
+    for damaged in (raw[: size + 4] + b"\xff" + raw[size + 4 :], raw[: raw.rindex(sign.encode()) + 1]):
+        with pytest.raises(UnicodeDecodeError) as known:
+            damaged.decode()
+        with pytest.raises(errors.MalformedBody, match=f"at byte {known.value.start}$"):
+            strict_json.decoded(damaged)
 
 
 @pytest.mark.parametrize(

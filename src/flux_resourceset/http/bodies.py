@@ -34,7 +34,7 @@ async def read(request: Request, media_types: tuple[str, ...] = JSON, *, empty: 
             f"Content-Type is {media_type or 'missing'}; send {' or '.join(media_types)}", headers={"Accept": media_types[0]}
         )
     if len(raw) > _QUICK_BYTES:
-        return await heavy.run(strict_json.decoded, raw)
+        return await heavy.run_for(request, strict_json.decoded, raw)
     return strict_json.decoded(raw)
 
 

@@ -47,9 +47,9 @@ class BulkRoutes:
         dry_run = messages.flag(messages.query(request, frozenset({"dry_run"})), "dry_run")
         origin, key = messages.origin(request), _idempotency_key(request)
         body = await bodies.read(request, limit=bodies.BULK if request.state.token.role == "write" else bodies.DOCUMENT)
-        digest = "" if dry_run or key is None else await heavy.run(_digest, body)
+        digest = "" if dry_run or key is None else await heavy.run_for(request, _digest, body)
         budget = Budget(*(_REHEARSAL if dry_run else _WRITE), time.monotonic)
-        batch = operations.Batch(await heavy.run(self._operations, body, budget))
+        batch = operations.Batch(await heavy.run_for(request, self._operations, body, budget))
         try:
             if dry_run:
                 _, entry = await _while_listening(request, self._ledger.rehearse(batch.work, origin, budget))
@@ -61,7 +61,7 @@ class BulkRoutes:
                 )
                 return _json(await self._ledger.write_once(batch.work, origin, once, budget))
         except errors.Refusal as refusal:
-            raise await heavy.run(batch.named, refusal) from refusal
+            raise await heavy.run_for(request, batch.named, refusal) from refusal
         return await heavy.json_answer(request, _answer(batch, entry, dry_run))
 
     def _operations(self, body: Any, budget: Budget) -> list[operations.Operation]:
@@ -78,7 +78,7 @@ class BulkRoutes:
         """Documents and tombstones of an export, as one transaction; its history stays out."""
         merge = messages.flag(messages.query(request, frozenset({"merge"})), "merge")
         body = await bodies.read(request, limit=bodies.BULK)
-        export = await heavy.run(self._parsed, body)
+        export = await heavy.run_for(request, self._parsed, body)
         load = imports.importing(export, "use merge=true to add to what is there", merge=merge)
 
         def work(draft: Draft) -> Draft:
@@ -90,7 +90,7 @@ class BulkRoutes:
         try:
             draft, entry = await self._ledger.write(work, messages.origin(request), Budget(*_WRITE, time.monotonic))
         finally:
-            await heavy.run(json_pieces.let_go, export.documents, 2)
+            await heavy.run_for(request, json_pieces.let_go, export.documents, 2)
         revision = entry.revision if entry else self._ledger.fleet.revision
         warnings = draft.first_warnings(imports.SHOWN_WARNINGS)
         return messages.json_response({"revision": revision, "documents": count, "warnings": warnings})

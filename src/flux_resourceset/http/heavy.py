@@ -17,10 +17,17 @@ THREADS = 2  # more would only take turns from the event loop
 _STEP_BYTES = 256 * 1024  # of an answer: what a client does not take yet is not made yet
 
 _POOL = ThreadPoolExecutor(THREADS, "heavy")
+_OF_WRITERS = ThreadPoolExecutor(1, "heavy-writer")  # so that nobody who may only read holds up those who write
 
 
 async def run(work: Callable[..., T], *arguments: object) -> T:
     return await asyncio.get_running_loop().run_in_executor(_POOL, functools.partial(work, *arguments))
+
+
+async def run_for(request: Request, work: Callable[..., T], *arguments: object) -> T:
+    """Of what comes with a request: those who may write do not wait for those who may not."""
+    pool = _OF_WRITERS if request.state.token.role == "write" else _POOL
+    return await asyncio.get_running_loop().run_in_executor(pool, functools.partial(work, *arguments))
 
 
 async def json_answer(request: Request, pieces: Iterator[bytes], headers: Mapping[str, str] | None = None) -> Response:
