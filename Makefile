@@ -23,10 +23,10 @@ demo: install ## serve the demo fleet on 127.0.0.1:8080 until Ctrl-C
 	@$(BIN)/python demo.py
 
 test: .venv/dev ## run the tests
-	$(BIN)/pytest -q -n 2 -m "not thorough" -p no:schemathesis --ignore tests/openapi/test_schemathesis.py
+	$(BIN)/pytest -q -n 2 -m "not thorough and not fault" -p no:schemathesis --ignore tests/openapi/test_schemathesis.py
 
-test-thorough: .venv/dev ## run those that take longer: Schemathesis, planted faults, the render engine against Flux Operator's own
-	$(BIN)/pytest -q -n 2 -m thorough
+test-thorough: .venv/dev ## run those that take longer: Schemathesis, faults of real processes, planted faults, the render engine against Flux Operator's own
+	$(BIN)/pytest -q -n 2 -m "thorough or fault"
 
 mutants: .venv/dev ## plant faults one at a time and name those that no test notices (part of test-thorough); ARGS=--all plants every one
 	PYTHONPATH=tests $(BIN)/python -m mutants.run $(ARGS)

@@ -14,6 +14,8 @@ from api.fleets import SEED
 from faults import sockets
 from faults.sockets import request
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture(scope="module", params=["info", "debug"])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[live.Server]:

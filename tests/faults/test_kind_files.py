@@ -63,6 +63,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_writer_does_not_start(fleet: Path, change: Callable[[str], str]) -> None:
     code, line = exit_line(fleet, **changed(fleet, change))
@@ -196,6 +197,7 @@ def execute(fleet: Path, statement: str) -> None:
         database.commit()
 
 
+@pytest.mark.quick
 def test_definitions_missing_from_the_database_are_doubt(fleet: Path) -> None:
     execute(fleet, "DELETE FROM documents WHERE kind = 'namespaces'")
     assert exit_line(fleet, **changed(fleet, lambda text: text))[0] == 2

@@ -31,6 +31,7 @@ def filled(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.quick
 def test_the_marker_names_the_store_from_its_first_document_on(tmp_path: Path) -> None:
     marker = tmp_path / "fleet.db.store"
     with live.serving(tmp_path) as writer:
@@ -43,6 +44,7 @@ def test_the_marker_names_the_store_from_its_first_document_on(tmp_path: Path) -
         assert stat.S_IMODE(marker.stat().st_mode) == 0o600
 
 
+@pytest.mark.quick
 def test_a_writer_refuses_to_begin_anew_where_a_store_was(filled: Path) -> None:
     lose(filled)
     code, line = exit_line(filled, SEED_FILE=str(SEED))
@@ -126,6 +128,7 @@ def test_an_empty_copy_of_a_store_in_its_place_is_not_begun_anew(tmp_path: Path)
             anew.kill()
 
 
+@pytest.mark.quick
 def test_all_that_was_acknowledged_is_in_the_database_itself(tmp_path: Path) -> None:
     """Also right after the first write: a kill that takes the -wal file along, or a copy of the one file, loses nothing."""
     with live.serving(tmp_path, SEED_FILE=str(SEED)) as writer:

@@ -11,6 +11,8 @@ import pytest
 import live
 from api.fleets import fresh, inputs, make
 
+pytestmark = pytest.mark.quick
+
 REMEDIES = {
     "namespaces": "send [] to empty it",
     "platform_components": "send [] to empty it",

@@ -6,8 +6,12 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
 import live
 from api.fleets import SEED, assert_problem
+
+pytestmark = pytest.mark.quick
 
 STRANGERS = (None, "Bearer wrong", "Basic !!!", "nonsense", f"Bearer {live.READ}x")
 

@@ -19,6 +19,8 @@ from api.test_authentication import write_tokens
 from api.test_start_up import refused
 from faults import sockets
 
+pytestmark = pytest.mark.quick
+
 OLD, NEW = "old-" + "0" * 28, "new-" + "1" * 28
 
 

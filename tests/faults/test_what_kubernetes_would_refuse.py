@@ -11,6 +11,8 @@ import pytest
 import live
 from api.fleets import cluster, component, fresh, make, namespace
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:

@@ -45,7 +45,7 @@ class SqliteStore:
         self._frozen: object = None
         self._size = 0
         self._beside_again = 0.0
-        with _speaking(path):
+        with _speaking(path), sqlite_files.opening(path):
             if read_only:
                 self._reader = self._open_reader()
             else:
@@ -53,6 +53,9 @@ class SqliteStore:
                 self._connect()
             self._identity, self._written = self._file()
             self._beside = self._files_beside()
+            if not sqlite_files.are_open(self._beside):
+                self._reader.close()
+                raise self._replaced()
 
     def _open_reader(self) -> sqlite3.Connection:
         if not sqlite_files.exists(self.path):
@@ -93,16 +96,9 @@ class SqliteStore:
         # read as it is, it must not have changed in any way, and no writer may have begun a -wal beside it
         return (found.st_ino, found.st_mtime_ns, found.st_size, os.path.exists(f"{self.path}-wal")), None
 
-    def _files_beside(self) -> object:
+    def _files_beside(self) -> list[tuple[int, int] | None]:
         """The files with the newest data: removed, they stay open here, and nobody else ever sees what is written to them."""
-        found = []
-        for name in sqlite_files.BESIDE if self._frozen is None else ():
-            try:
-                stat = os.stat(f"{self.path}{name}")
-                found.append((stat.st_dev, stat.st_ino))
-            except OSError:
-                found.append((0, 0))
-        return found
+        return sqlite_files.beside(self.path) if self._frozen is None else []
 
     # Store
 
@@ -113,7 +109,7 @@ class SqliteStore:
             raise self._replaced()
         try:
             now = time.monotonic()
-            if now >= self._beside_again:
+            if now >= self._beside_again or written != self._written:
                 self._beside_again = now + BESIDE_SECONDS
                 if self._files_beside() != self._beside:
                     raise self._replaced()
@@ -278,8 +274,7 @@ class SqliteTransaction:
 
     def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:
         with self._writing() as db:
-            if snapshot.revision:
-                marker.write(self._path, snapshot.epoch)
+            marker.write(self._path, snapshot.epoch, filling=not snapshot.revision)
             sqlite_rows.write_whole(db, snapshot, history)
             sqlite_rows.check_whole(db, self._path)
 

@@ -10,7 +10,7 @@ import sqlite3
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import resources
 from pathlib import Path
 from urllib.parse import quote
@@ -21,6 +21,7 @@ from flux_resourceset.store import marker, sqlite_rows
 APPLICATION_ID = 0x464C5258  # "FLRX": not just any SQLite file
 BUSY_SECONDS = 7.0  # how long to wait for another process's write; a server that stops has eight
 PUT_AWAY_MILLISECONDS = 250  # to wait for those who read, before a write is acknowledged all the same
+OPENING_SECONDS = 0.2  # to wait for a write before lost files are made anew; whoever asks is told to try again
 BESIDE = ("-wal", "-shm")  # the newest data, and where they are
 
 REMEDY = "start a server with API_MODE=crud on it first"
@@ -228,7 +229,7 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 @contextlib.contextmanager
-def sole_writer(path: Path) -> Iterator[None]:
+def sole_writer(path: Path, seconds: float = BUSY_SECONDS) -> Iterator[None]:
     """Keep every other writer out, whatever becomes of the -shm file, in which SQLite's own lock is: when that is removed,
     whoever opens the database anew knows nothing of those who have it open. The lock is on the directory, which stays."""
     try:
@@ -236,7 +237,7 @@ def sole_writer(path: Path) -> Iterator[None]:
     except OSError as exc:
         raise errors.Unavailable(f"the directory of {path} cannot be opened: {exc.strerror}; mend its permissions") from exc
     try:
-        _retry(lambda: _lock(directory))
+        _retry(lambda: _lock(directory), seconds)
         yield
     finally:
         os.close(directory)  # and with it the lock
@@ -247,6 +248,39 @@ def _lock(directory: int) -> None:
         fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as exc:
         raise sqlite3.OperationalError("database is locked") from exc  # what SQLite says when it has waited long enough
+
+
+@contextlib.contextmanager
+def opening(path: Path) -> Iterator[None]:
+    """Where the files beside the database are missing, they are made while nobody writes: whoever still has the lost ones open,
+    and writes to them, notices the new ones before the next write."""
+    if all(beside(path)) or not path.parent.is_dir():
+        yield
+    else:
+        with sole_writer(path, OPENING_SECONDS):
+            yield
+
+
+def beside(path: Path) -> list[tuple[int, int] | None]:
+    """Which files they are now; None for one that is not there."""
+    found: list[tuple[int, int] | None] = []
+    for name in BESIDE:
+        try:
+            stat = os.stat(f"{path}{name}")
+            found.append((stat.st_dev, stat.st_ino))
+        except OSError:
+            found.append(None)
+    return found
+
+
+def are_open(files: Iterable[tuple[int, int] | None]) -> bool:
+    """Whether this process has just these open, or there are none: by their names others may have been found."""
+    opened = set()
+    for number in os.listdir("/dev/fd"):
+        with contextlib.suppress(OSError):  # that of the listing itself
+            stat = os.fstat(int(number))
+            opened.add((stat.st_dev, stat.st_ino))
+    return all(file is None or file in opened for file in files)
 
 
 def put_away(connection: sqlite3.Connection) -> None:
@@ -260,9 +294,9 @@ def begin_immediate(connection: sqlite3.Connection) -> None:
     _retry(lambda: connection.execute("BEGIN IMMEDIATE"))
 
 
-def _retry(action: Callable[[], object]) -> None:
+def _retry(action: Callable[[], object], seconds: float = BUSY_SECONDS) -> None:
     """SQLite waits by itself for a lock, but gives up at once in some races of opening and recovery."""
-    deadline = time.monotonic() + BUSY_SECONDS
+    deadline = time.monotonic() + seconds
     while True:
         try:
             action()
