@@ -264,3 +264,16 @@ def test_a_writer_that_cannot_write_starts_only_if_the_store_knows_its_views_alr
         samples.ledger_of(KNOWN, store).take_charge()
     store._views = views.remembered((), KNOWN)
     samples.ledger_of(KNOWN, store).take_charge()
+
+
+class Counted(MemoryStore):
+    closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_a_store_is_closed_with_its_ledger() -> None:
+    store = Counted()
+    samples.ledger_of(KNOWN, store).close()
+    assert store.closed == 1
