@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import re
 import sqlite3
@@ -388,3 +390,15 @@ def test_a_log_that_was_not_put_away_is_never_left_out(frozen: Path) -> None:
     Path(f"{frozen}-wal").touch()
     with pytest.raises(errors.Unavailable):
         SqliteStore(frozen, read_only=True)
+
+
+def test_a_directory_that_cannot_be_locked_is_doubt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(tmp_path / "fleet.db")
+
+    def refuse(*_: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(errors.Unavailable, match="cannot be locked: No locks available"):
+        store.begin()
+    store.close()

@@ -269,7 +269,8 @@ class SqliteTransaction:
                     (memo.key, memo.time, memo.digest, memo.body),
                 )
         if first:
-            marker.write(self._path, first)
+            with contextlib.suppress(errors.Unavailable):  # the document is there all the same; the next start says so
+                marker.write(self._path, first)
         return end
 
     def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:

@@ -237,17 +237,21 @@ def sole_writer(path: Path, seconds: float = BUSY_SECONDS) -> Iterator[None]:
     except OSError as exc:
         raise errors.Unavailable(f"the directory of {path} cannot be opened: {exc.strerror}; mend its permissions") from exc
     try:
-        _retry(lambda: _lock(directory), seconds)
+        _retry(lambda: _lock(directory, path), seconds)
         yield
     finally:
         os.close(directory)  # and with it the lock
 
 
-def _lock(directory: int) -> None:
+def _lock(directory: int, path: Path) -> None:
     try:
         fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as exc:
         raise sqlite3.OperationalError("database is locked") from exc  # what SQLite says when it has waited long enough
+    except OSError as exc:
+        raise errors.Unavailable(
+            f"the directory of {path} cannot be locked: {exc.strerror}; put the database on a local file system"
+        ) from exc
 
 
 @contextlib.contextmanager
