@@ -1,8 +1,9 @@
 """Measures how long a poll waits at worst while something heavy runs: python bench/stall.py.
 
 One process polls without pause, over one connection and over new ones, and keeps its longest wait; meanwhile another asks for
-what takes long: lists, logs, exports, dry runs made to hurt, and writes to the whole fleet. Beside each figure stands its
-ratio to the longest wait of the same polls with nothing running, measured in the same run.
+what takes long: lists, logs, exports, dry runs made to hurt, and writes to the whole fleet. While something is written, a
+read-only server on the same file is polled as well. Beside each figure stands its ratio to the longest wait of the same polls
+with nothing running, measured in the same run.
 """
 
 from __future__ import annotations
@@ -49,6 +50,10 @@ class Request(NamedTuple):
     path: str
     token: str = servers.READ
     body: Callable[[], bytes] = lambda: b""
+
+    @property
+    def writes(self) -> bool:
+        return self.method == "POST" and "dry_run" not in self.path
 
 
 # The requests
@@ -218,29 +223,32 @@ def measured(home: Path, names: list[str]) -> int:
         [sys.executable, "-m", "flux_resourceset.server", "import", "fleet.json"], cwd=home, env=environment, check=True,
         stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    with servers.ours(home) as server:
+    with servers.ours(home) as server, servers.ours(home, API_MODE="read-only") as reader:
         server.wait("/ready")
-        with polling(server.port):  # every answer is prepared once, as in a fleet that was polled before
+        reader.wait("/ready")
+        with polling(server.port), polling(reader.port):  # every answer is prepared once, as in a fleet that was polled before
             time.sleep(QUIET_SECONDS)
         with polling(server.port) as quiet:
             time.sleep(QUIET_SECONDS)
         anchor = max(quiet["kept"], quiet["new"]) * 1000
         print(f"{CLUSTERS} clusters; longest wait of {quiet['polls']:.0f} polls with nothing running: {anchor:.1f} ms")
-        print(f"{'meanwhile':38} {'answer':>6} {'after':>9} {'kept':>9} {'new':>9} {'ratio':>7}")
+        print(f"{'meanwhile':38} {'answer':>6} {'after':>9} {'kept':>9} {'new':>9} {'ratio':>7} {'reader':>9}")
         worst = 0.0
         for request in REQUESTS:
             if names and not any(name in request.name for name in names):
                 continue
             body = request.body()
-            with polling(server.port) as found:
+            with polling(server.port) as found, polling(reader.port) if request.writes else contextlib.nullcontext() as beside:
                 time.sleep(0.2)
                 answer = asked(server.port, request, body)
-                time.sleep(0.2)
+                time.sleep(1.0 if request.writes else 0.2)  # whoever follows reads for a while
             wait = max(found["kept"], found["new"]) * 1000
-            worst = max(worst, wait)
+            other = max(beside["kept"], beside["new"]) * 1000 if beside else 0.0
+            worst = max(worst, wait, other)
             kept, new = found["kept"] * 1000, found["new"] * 1000
             print(
-                f"{request.name:38} {answer.status:6} {answer.seconds:7.2f} s {kept:6.1f} ms {new:6.1f} ms {wait / anchor:6.1f}x",
+                f"{request.name:38} {answer.status:6} {answer.seconds:7.2f} s {kept:6.1f} ms {new:6.1f} ms {wait / anchor:6.1f}x"
+                + (f" {other:6.1f} ms" if beside else ""),
                 flush=True,
             )
         resident = server.resident() / 2**20

@@ -20,8 +20,8 @@ import yaml
 
 from flux_resourceset import errors, formats, kind_files, kinds, openapi, settings
 from flux_resourceset.cli import reference
+from flux_resourceset.follower import Follower
 from flux_resourceset.http.metrics import Metrics
-from flux_resourceset.ledger import Ledger
 from flux_resourceset.render import bundle
 from flux_resourceset.store.memory import MemoryStore
 
@@ -66,7 +66,7 @@ def formats_table() -> str:
 
 
 def metrics_table() -> str:
-    measures = Metrics(Ledger(kind_files.load(), MemoryStore))
+    measures = Metrics(Follower(kind_files.load(), MemoryStore))
     rows = []
     for metric in measures.collect():
         name = metric.name + ("_total" if metric.type == "counter" else "")

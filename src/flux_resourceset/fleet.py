@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -89,7 +89,7 @@ class Fleet:
         self.unknown = sorted(kind for kind in snapshot.documents if kind not in self.documents)
         for kind, stored_documents in snapshot.documents.items():
             if kind in self.documents:
-                self.documents[kind] = {id: self._current(kind, stored) for id, stored in stored_documents.items()}
+                self.documents[kind] = {id: self.current(kind, stored) for id, stored in stored_documents.items()}
         users: dict[Key, set[str]] = {}
         for id, cluster in self.documents[CLUSTERS].items():
             self.cluster_ids[cluster.body["cluster_dns"]] = id
@@ -109,11 +109,28 @@ class Fleet:
             self.answers.clear()
             self.packed.clear()
 
-    def apply(self, entries: Iterable[changes.Entry], hash: str = "") -> None:
-        """Follow the log up to the entry with this hash. Grows with the changes and the clusters they touch."""
+    def apply(self, entries: Iterable[changes.Entry], hash: str = "") -> list[bytes]:
+        """Follow the log up to the entry with this hash; the answers that are not true any more.
+
+        Grows with the changes and the clusters they touch.
+        """
+        untrue: list[bytes] = []
         for entry in entries:
             if entry.revision > self.revision:
-                self.take(self.step(self._whole(entry), hash))
+                step = self.step(self._whole(entry), hash)
+                self.take(step)
+                untrue += step.answers
+        return untrue
+
+    def inherit(self, before: Fleet, untrue: Iterable[bytes]) -> None:
+        """Take over the answers of the fleet in whose place this one comes, but for those that are not true any more."""
+        self._parts, self.answers, self.packed = before._parts, before.answers, before.packed
+        before._parts, before.answers, before.packed = {}, {}, {}
+        if self.doubts:
+            self.answers, self.packed = {}, {}
+        for key in untrue:
+            self.answers.pop(key, None)
+            self.packed.pop(key, None)
 
     def _whole(self, entry: changes.Entry) -> changes.Entry:
         """With what documents were before, which the log need not tell to those who follow it."""
@@ -136,7 +153,7 @@ class Fleet:
             of_kind = self.documents.get(change.kind)
             if of_kind is None:
                 continue
-            after = None if change.after is None else self._current(change.kind, Stored(change.after, entry.revision))
+            after = None if change.after is None else self.current(change.kind, Stored(change.after, entry.revision))
             step.documents[change.kind, change.id] = after
             if change.kind == CLUSTERS:
                 before = of_kind.get(change.id)
@@ -195,7 +212,7 @@ class Fleet:
         changes.forgo(self.forgone, step.entry)
         self.revision, self.hash = step.after.revision, step.after.hash
 
-    def _current(self, kind: str, stored: Stored) -> Stored:
+    def current(self, kind: str, stored: Stored) -> Stored:
         """A document stored before its kind gained a field, or before a kind came that clusters refer to."""
         if all(name in stored.body for name in self._defaults[kind]):
             return stored
@@ -230,7 +247,11 @@ class Fleet:
         if id is None:
             return _EMPTY  # decommissioned: Flux is to collect everything
         cluster = self.documents[CLUSTERS][id].body
-        body, count = merge.answer(kind, cluster, self._definitions(kind, cluster), self._parts)
+        return self.merged(kind, cluster, self._definitions(kind, cluster))
+
+    def merged(self, kind: Kind, cluster: Document, definitions: Mapping[str, Document]) -> bytes:
+        """What Flux gets for a cluster and what it refers to."""
+        body, count = merge.answer(kind, cluster, definitions, self._parts)
         if exceeds(body, count):
             raise errors.Unavailable(
                 f"the answer has {count} inputs and {len(body)} bytes; Flux takes up to {MAX_INPUTS} inputs "

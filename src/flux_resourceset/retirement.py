@@ -34,7 +34,7 @@ class Plan(NamedTuple):
 
 def planned(ledger: Ledger, kind: str) -> Plan:
     """What giving up a kind would take away. Grows with documents."""
-    return _planned(ledger.snapshot(), kind)
+    return _planned(ledger.follower.snapshot(), kind)
 
 
 def _planned(state: Snapshot, kind: str) -> Plan:

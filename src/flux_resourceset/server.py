@@ -33,6 +33,7 @@ from flux_resourceset import (
     tokens,
     transfer,
 )
+from flux_resourceset.follower import Follower
 from flux_resourceset.http import app, metrics, ordinary, poll
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store import Store
@@ -133,15 +134,15 @@ def _opener(configured: settings.Settings, begin_anew: bool = False) -> Callable
 
 def open_ledger(configured: settings.Settings, begin_anew: bool = False) -> Ledger:
     """The ledger, seeded if its store was empty and may be written."""
-    ledger = Ledger(_kinds(configured), _opener(configured, begin_anew))
+    ledger = Ledger(Follower(_kinds(configured), _opener(configured, begin_anew)))
     if configured.crud or configured.backend == "memory":
-        ledger.refresh()
+        ledger.follower.refresh()
         ledger.take_charge()
         if transfer.seed(ledger, configured.seed_file, configured.seed_named):
             log.info("seeded", extra={"file": str(configured.seed_file), "revision": ledger.fleet.revision})
         return ledger
     try:
-        ledger.refresh()
+        ledger.follower.refresh()
     except errors.Unavailable as exc:
         log.warning("not ready: %s", exc)
     return ledger
@@ -192,13 +193,14 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, fast: poll.Fast) -> None:
+    def __init__(self, config: uvicorn.Config, fast: poll.Fast, ledger: Ledger) -> None:
         super().__init__(config)
         self._fast = fast
+        self._ledger = ledger
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._fast.close()  # idle connections of Flux, which uvicorn does not know of
-        self._fast.ledger.stop_rehearsals()  # nothing is lost with them
+        self._ledger.stop_rehearsals()  # nothing is lost with them
         await super().shutdown(sockets)
 
     @contextlib.contextmanager
@@ -231,11 +233,11 @@ async def _run(
     document: Callable[[Ledger], Callable[[], bytes]],
     listener: socket.socket,
 ) -> None:
-    measures = metrics.Metrics(ledger)
+    measures = metrics.Metrics(ledger.follower)
     table = app.routes(ledger.kinds, ledger, measures, document(ledger), configured.crud)
     public = {"/health", "/ready"} | ({"/openapi.yaml"} if configured.openapi_public else set())
     gate = app.Gate(table, known, measures, frozenset(public), configured.crud)
-    fast = poll.Fast(ledger, known, measures)
+    fast = poll.Fast(ledger.follower, known, measures)
     server = _Server(
         uvicorn.Config(
             gate,
@@ -249,6 +251,7 @@ async def _run(
             timeout_graceful_shutdown=DRAIN_SECONDS,
         ),
         fast,
+        ledger,
     )
     address = ":".join(map(str, listener.getsockname()[:2]))
     mode = "crud" if configured.crud else "read-only"
@@ -284,14 +287,14 @@ def _moving(environment: Mapping[str, str], *, writing: bool, begin_anew: bool =
     logs.configure(max(configured.log_level, logging.ERROR if writing else logging.WARNING))  # an import tells by itself
     if configured.backend == "memory":
         raise errors.StartupError("STORE_BACKEND=memory holds nothing to move; use sqlite")
-    ledger = Ledger(_kinds(configured), _opener(configured, begin_anew))
-    ledger.refresh()
+    ledger = Ledger(Follower(_kinds(configured), _opener(configured, begin_anew)))
+    ledger.follower.refresh()
     return ledger
 
 
 def _export(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:
     with contextlib.closing(_moving(environment, writing=False)) as ledger:
-        content = transfer.exporting(ledger, arguments.history)()
+        content = transfer.exporting(ledger.follower, arguments.history)()
         if str(arguments.file) == "-":
             sys.stdout.buffer.write(content)
             return 0

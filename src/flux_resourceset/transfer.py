@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import os
 import sys
 import uuid
@@ -14,6 +15,7 @@ import msgspec
 
 from flux_resourceset import changes, drafts, errors, fleet, histories, imports, json_pieces, strict_json
 from flux_resourceset.changes import Document, Entry, Origin, Query, Snapshot
+from flux_resourceset.follower import Follower
 from flux_resourceset.kinds import CLUSTERS, Kinds
 from flux_resourceset.ledger import Ledger
 
@@ -94,16 +96,15 @@ def _described(refusal: errors.Refusal, place: str) -> list[str]:
 # Export and import
 
 
-def exporting(ledger: Ledger, history: bool) -> Callable[[], bytes]:
+def exporting(follower: Follower, history: bool) -> Callable[[], bytes]:
     """Take the fleet as it is now; the result, called in any thread, writes it down."""
-    found = exported(ledger, history)
+    found = exported(follower, history)
     return lambda: b"".join(found)
 
 
-def exported(ledger: Ledger, history: bool) -> Iterator[bytes]:
+def exported(follower: Follower, history: bool) -> Iterator[bytes]:
     """Take the fleet as it is now; the result, read in any thread, is the file. Grows with documents, and log if wanted."""
-    ledger.refresh()
-    state = ledger.fleet
+    state = follower.fleet
     if state.unknown:
         raise errors.Unavailable(f"the store holds {', '.join(state.unknown)}, which is no kind here; set RESOURCES_DIR")
     data: Document = {
@@ -113,8 +114,8 @@ def exported(ledger: Ledger, history: bool) -> Iterator[bytes]:
         "tombstones": [state.tombstones[dns] for dns in sorted(state.tombstones)],
         "deleted_by_force": [{"kind": kind, "id": id} for kind, id in sorted(state.forgone) if state.users.get((kind, id))],
     }
-    find_history = ledger.finding(Query(before=state.revision + 1, limit=state.revision))
-    return _written(data, find_history if history else None)
+    query = Query(before=state.revision + 1, limit=state.revision)
+    return _written(data, functools.partial(follower.store.find, query) if history else None)
 
 
 def _written(data: Document, find_history: Callable[[], list[Entry]] | None) -> Iterator[bytes]:

@@ -23,6 +23,7 @@ import live
 from api.fleets import DEMO_DNS, VIEWS, cluster, view
 from flux_resourceset import kind_files, tokens
 from flux_resourceset.changes import Origin
+from flux_resourceset.follower import Follower
 from flux_resourceset.http import metrics, poll
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore
@@ -252,9 +253,10 @@ def test_many_mixtures_are_answered_alike(server: live.Server, packets: list[byt
 @pytest.fixture
 def fast() -> poll.Fast:
     memory = MemoryStore()
-    ledger = Ledger(kind_files.load(), lambda: memory)
+    ledger = Ledger(Follower(kind_files.load(), lambda: memory))
     ledger.write_now(lambda draft: draft.create(ledger.kinds.clusters, cluster("one", cluster_dns=DEMO_DNS)), Origin("test"))
-    return poll.Fast(ledger, tokens.Tokens([tokens.Token.of("read", "read", live.READ)]), metrics.Metrics(ledger))
+    known = tokens.Tokens([tokens.Token.of("read", "read", live.READ)])
+    return poll.Fast(ledger.follower, known, metrics.Metrics(ledger.follower))
 
 
 TAKEN = {"plain", "as Flux", "basic", "odd casing", "tabs and spaces around values", "no space after the colon",

@@ -12,7 +12,7 @@ import pytest
 from contract.entries import bodies, commit, create, delete, entry, time, update
 from flux_resourceset import changes
 from flux_resourceset.changes import Charge, Entry, Forgone, Query, Retired, Snapshot, Stored, Tombstone, View
-from flux_resourceset.store import Memo, Store
+from flux_resourceset.store import Memo, Outline, Store
 
 LIVE = {"id": "c1", "cluster_dns": "c1.example.com"}
 
@@ -168,6 +168,41 @@ def test_what_came_behind_a_head_is_followed(store: Store, peer: Store) -> None:
         assert followed.hash == heads[-1].hash
     assert len({head.hash for head in heads}) == 4
     assert store.snapshot().hash == heads[-1].hash
+
+
+def test_many_changes_behind_a_head_are_outlined(store: Store, peer: Store) -> None:
+    commit(store, entry(1, create("n", "a"), create("n", "b")))
+    head = peer.head()
+    assert peer.follow_few(head, 0) == peer.follow(head)
+    first, second, third = ({"id": "a", "x": x} for x in range(3))
+    commit(store, entry(2, update("n", first, second), delete("n", {"id": "b"})))
+    commit(store, entry(3, update("n", second, third), create("m", "a")))
+    assert peer.follow_few(head, 4) == peer.follow(head)
+    for few in (0, 3):
+        outline = peer.follow_few(head, few)
+        assert isinstance(outline, Outline)
+        assert outline.head == store.head()
+        assert outline.changed == {("n", "a"), ("n", "b"), ("m", "a")}
+    assert peer.follow_few(msgspec.structs.replace(head, hash="another"), 0) is None
+
+
+def test_many_names_that_came_along_are_outlined_too(store: Store, peer: Store) -> None:
+    head = peer.head()
+    retired = tuple(Retired(f"d{number}.example.com", f"d{number}") for number in range(1000))
+    commit(store, msgspec.structs.replace(entry(1), retired=retired))
+    assert isinstance(peer.follow_few(head, 10), Outline)
+    assert not isinstance(peer.follow_few(head, 100_000), Outline)
+
+
+def test_one_document_is_read_as_it_is_at_the_end_of_the_log(store: Store, peer: Store) -> None:
+    commit(store, entry(1, create("n", "a", x=1), create("n", "b")))
+    commit(store, entry(2, update("n", {"id": "a", "x": 1}, {"id": "a", "x": 2}), delete("n", {"id": "b"})))
+    assert peer.document("n", "a", store.head()) == store.snapshot().documents["n"]["a"]
+    assert peer.document("n", "b", store.head()) is None
+    assert peer.document("m", "a", store.head()) is None
+    before = store.head()
+    commit(store, entry(3, create("n", "c")))
+    assert peer.document("n", "a", before) is None
 
 
 def test_a_commit_tells_the_hash_of_the_end(store: Store) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -68,6 +69,20 @@ def test_polls_are_answered_while_a_long_answer_is_made(server: live.Server, pat
 )
 def test_polls_are_answered_while_a_body_is_read_and_rehearsed(server: live.Server, body: object) -> None:
     assert_outrun(server, "POST", DRY_RUN, body, live.WRITE, statuses=(200, 400, 422))
+
+
+def test_another_process_answers_what_is_true_before_it_has_read_all_of_a_large_write(tmp_path: Path) -> None:
+    with crowds.serving(tmp_path) as writer, live.serving(tmp_path, API_MODE="read-only") as reader:
+        for attempt in range(TRIES):
+            with writer.client() as api, reader.client(live.READ) as follower:
+                written = api.post("/batch", json=crowds.on_every_cluster(values={"n": f"{attempt}"})).json()
+                for number in range(POLLS):
+                    polled = follower.get(f"/api/v2/flux/clusters/{crowds.dns(number)}/platform-components").json()
+                    assert polled["inputs"][0]["patches"] == {"n": f"{attempt}"}
+                metrics = follower.get("/metrics").text
+            if int(metrics.partition("\nflux_resourceset_revision ")[2].split()[0].partition(".")[0]) < written["revision"]:
+                return
+    raise AssertionError(f"in {TRIES} tries, no poll was answered before all of the log was read")
 
 
 def test_the_list_of_a_fleet_is_whole_though_it_is_sent_in_pieces(server: live.Server) -> None:

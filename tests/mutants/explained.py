@@ -41,8 +41,9 @@ EXPLAINED: dict[str, str] = {
     f'{_SRC}/fleet.py Fleet._step_cluster: if before and after and before.get(kind.cluster_field or "") == '
     'after.get(kind.cluster_field or ""): → if False:': "lists that are equal differ in nothing; this only saves comparing them",
     f"{_SRC}/fleet.py Fleet._step_definition: if kind.cluster_field is None: → if False:": "what nobody refers to has no users",
-    f"{_SRC}/ledger.py Ledger.check: if not self._checked: → if True:": "looks oftener than it need",
-    f"{_SRC}/ledger.py Ledger._write: self._step = None # also when the commit failed → pass # also when the commit failed": (
+    f"{_SRC}/follower.py Follower._check: if not self._checked: → if True:": "looks oftener than it need",
+    f"{_SRC}/ledger.py Ledger._write: self.follower.own_step = None # also when the commit failed → "
+    "pass # also when the commit failed": (
         "one that is left is taken only where the log goes on with just it, hash and all; this only frees it"
     ),
 }

@@ -33,6 +33,7 @@ def planted(known: Known, root: Path) -> Fault:
 _MERGE, _RULES = "src/flux_resourceset/merge.py", "src/flux_resourceset/rules.py"
 _FLEET, _CHANGES = "src/flux_resourceset/fleet.py", "src/flux_resourceset/changes.py"
 _POLL, _DRAFTS = "src/flux_resourceset/http/poll.py", "src/flux_resourceset/drafts.py"
+_FOLLOWER, _AHEAD = "src/flux_resourceset/follower.py", "src/flux_resourceset/ahead.py"
 _COMPONENTS, _NAMESPACES = (f"deploy/cluster/views/{view}/resourceset.yaml" for view in ("platform-components", "namespaces"))
 _BINDINGS = "deploy/cluster/views/rolebindings/resourceset.yaml"
 
@@ -40,10 +41,13 @@ KNOWN = (
     Known(
         _POLL,
         "an empty list when the store fails",
-        "        except (errors.Refusal, UnicodeDecodeError):\n            return None",
-        "        except (errors.Refusal, UnicodeDecodeError):\n            body = b'{\"inputs\":[]}'",
+        "        except (errors.Refusal, Late, UnicodeDecodeError):\n            return None",
+        "        except (errors.Refusal, Late, UnicodeDecodeError):\n            body = b'{\"inputs\":[]}'",
     ),
-    Known(_POLL, "the store is not looked at", "            self.ledger.check()\n", ""),
+    Known(_FOLLOWER, "the store is not looked at", "        self._check()\n        if self._ahead", "        if self._ahead"),
+    Known(_AHEAD, "a changed cluster is taken for one that is not", "[(CLUSTERS, id), *named]", "named"),
+    Known(_AHEAD, "a changed definition is taken for one that is not", "[(CLUSTERS, id), *named]", "[(CLUSTERS, id)]"),
+    Known(_AHEAD, "what a document was, not what it is", "if changed else self._fleet", "if not changed else self._fleet"),
     Known(
         _POLL,
         "revoked tokens stay good",

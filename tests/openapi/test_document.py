@@ -15,6 +15,7 @@ import yaml
 
 import live
 from flux_resourceset import errors, kind_files, kinds, openapi
+from flux_resourceset.follower import Follower
 from flux_resourceset.http import app, metrics
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore
@@ -55,9 +56,9 @@ def test_the_committed_document_is_fresh() -> None:
 
 def served(known: kinds.Kinds, writable: bool) -> set[str]:
     """Every path and method of the route table, as its 405 tells them."""
-    ledger = Ledger(known, MemoryStore)
+    ledger = Ledger(Follower(known, MemoryStore))
     found = set()
-    for route in app.routes(known, ledger, metrics.Metrics(ledger), lambda: b"", writable):
+    for route in app.routes(known, ledger, metrics.Metrics(ledger.follower), lambda: b"", writable):
         with pytest.raises(errors.MethodNotAllowed) as refused:
             asyncio.run(route.app({"type": "http", "method": "PROBE"}, None, None))  # type: ignore[arg-type]
         found |= {f"{method} {route.path}" for method in refused.value.headers["Allow"].split(", ")}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from flux_resourceset import changes, drafts, errors, kind_files
+from flux_resourceset.ahead import Ahead, Late
 from flux_resourceset.fleet import Fleet
 from flux_resourceset.ledger import Ledger
+from flux_resourceset.store import Outline
 from flux_resourceset.store.memory import MemoryStore
 from unit import samples
 
@@ -127,11 +131,15 @@ def answers(fleet: Fleet) -> dict[tuple[str, str, bool], bytes | type[errors.Ref
     for dns in (*DNS, "p-user.example.com", "n-user.example.com", "w-user.example.com"):
         for endpoint in KNOWN.by_endpoint:
             for packed in (False, True):
-                try:
-                    found[dns, endpoint, packed] = fleet.answer(f"{dns}/{endpoint}".encode(), packed)
-                except errors.Refusal as refusal:
-                    found[dns, endpoint, packed] = type(refusal)
+                found[dns, endpoint, packed] = told(fleet.answer, dns, endpoint, packed)
     return found
+
+
+def told(answer: Callable[[bytes, bool], bytes], dns: str, endpoint: str, packed: bool) -> bytes | type[errors.Refusal]:
+    try:
+        return answer(f"{dns}/{endpoint}".encode(), packed)
+    except errors.Refusal as refusal:
+        return type(refusal)
 
 
 def indexes(fleet: Fleet) -> Any:
@@ -146,13 +154,32 @@ def test_what_is_cached_is_what_would_be_computed(transactions: list[list[Operat
     writer, follower = begun(store), samples.ledger_of(KNOWN, store)
     for transaction in transactions:
         attempted(writer, transaction)
-        follower.refresh()
+        follower.follower.refresh()
         scratch = Fleet(KNOWN)
         scratch.load(store.snapshot())
         wanted = answers(scratch)
         for ledger in (writer, follower):
             assert answers(ledger.fleet) == wanted
             assert indexes(ledger.fleet) == indexes(scratch)
+
+
+@given(st.lists(st.lists(operations, min_size=1, max_size=4), min_size=1, max_size=12), st.integers(0, 6))
+def test_what_is_said_while_the_log_is_ahead_is_what_will_be_said(transactions: list[list[Operation]], lead: int) -> None:
+    store = MemoryStore()
+    writer, behind = begun(store), samples.ledger_of(KNOWN, store).follower
+    for number, transaction in enumerate(transactions):
+        attempted(writer, transaction)
+        if number < lead:
+            behind.refresh()
+            answers(behind.fleet)  # are remembered
+    outline = store.follow_few(behind.fleet.head, 0)
+    if not isinstance(outline, Outline):
+        return  # nothing came
+    wanted = answers(writer.fleet)
+    ahead = Ahead(behind.fleet, outline, store, has_other_views=False)
+    for (dns, endpoint, packed), answer in wanted.items():
+        with contextlib.suppress(Late):
+            assert told(ahead.answer, dns, endpoint, packed) == answer
 
 
 @given(st.lists(st.lists(operations, min_size=1, max_size=4), min_size=1, max_size=12))

@@ -12,6 +12,7 @@ import pytest
 from flux_resourceset import changes, drafts, errors, kind_files, merge
 from flux_resourceset.changes import Document, Entry, Origin, Stored
 from flux_resourceset.fleet import Fleet
+from flux_resourceset.follower import Follower
 from flux_resourceset.kinds import Kind, Kinds
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store import Store
@@ -64,7 +65,7 @@ def inputs(kind: Kind, cluster: Document, definitions: Mapping[str, Document]) -
 
 def history(ledger: Ledger) -> list[Entry]:
     """The whole log, oldest first."""
-    return ledger.finding(changes.Query(limit=1_000_000))()[::-1]
+    return ledger.follower.store.find(changes.Query(limit=1_000_000))[::-1]
 
 
 def kinds_from(directory: Path, *files: str) -> Kinds:
@@ -76,8 +77,8 @@ def kinds_from(directory: Path, *files: str) -> Kinds:
 
 def ledger_of(known: Kinds, store: Store | None = None) -> Ledger:
     opened = store or MemoryStore()
-    ledger = Ledger(known, lambda: opened)
-    ledger.refresh()
+    ledger = Ledger(Follower(known, lambda: opened))
+    ledger.follower.refresh()
     return ledger
 
 

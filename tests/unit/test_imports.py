@@ -42,7 +42,7 @@ def fleet_of(known: Kinds = KNOWN) -> Ledger:
 
 def export_of(ledger: Ledger, change: Edit = unedited, history: bool = False) -> Document:
     """An export, with a change and a checksum that fits it."""
-    data: Document = json.loads(transfer.exporting(ledger, history)())
+    data: Document = json.loads(transfer.exporting(ledger.follower, history)())
     change(data)
     data["checksum"] = transfer.checksum(data)
     return data

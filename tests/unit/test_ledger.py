@@ -13,6 +13,7 @@ from flux_resourceset import changes, drafts, errors, kind_files, views
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Entry, Snapshot, Stored
 from flux_resourceset.fleet import Fleet
+from flux_resourceset.follower import Follower
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore, MemoryTransaction
 from flux_resourceset.store.sqlite import SqliteStore
@@ -118,7 +119,7 @@ def test_two_ledgers_on_one_store_see_each_other_at_once(tmp_path: Path) -> None
     reader = samples.ledger_of(KNOWN, SqliteStore(path, read_only=True))
     for number in range(5):
         create((writer, other)[number % 2], "namespaces", namespace(f"n{number}"))
-        reader.refresh()
+        reader.follower.refresh()
         assert reader.fleet.revision == number + 1
         assert f"n{number}" in reader.fleet.documents["namespaces"]
     for ledger in (writer, other, reader):
@@ -129,13 +130,13 @@ def test_a_store_put_in_the_place_of_another_is_read_anew() -> None:
     store = MemoryStore()
     ledger, other = samples.ledger_of(KNOWN, store), samples.ledger_of(KNOWN, store)
     create(ledger, "namespaces", namespace("a"))
-    other.refresh()
+    other.follower.refresh()
 
     def build(state: Fleet) -> tuple[Snapshot, list[Entry]]:
         return Snapshot("new", 0, {}, ()), []
 
     ledger.restore(build)
-    other.refresh()
+    other.follower.refresh()
     assert other.fleet.epoch == "new"
     assert other.fleet.documents["namespaces"] == {}
     create(other, "namespaces", namespace("b"))
@@ -159,7 +160,7 @@ def test_a_damaged_document_is_doubt(tmp_path: Path) -> None:
     change = changes.Change("clusters", "c1", "create", None, {"cluster_dns": "x", "namespaces": [1]})
     store.begin().commit(Entry(1, "2026-01-01T00:00:00.000000Z", "t", None, None, None, False, (change,)))
     with pytest.raises(errors.Unavailable, match="damaged"):
-        Ledger(KNOWN, lambda: store).refresh()
+        Ledger(Follower(KNOWN, lambda: store)).follower.refresh()
 
 
 def test_a_damaged_entry_is_doubt_for_those_who_follow_the_log() -> None:
@@ -169,7 +170,7 @@ def test_a_damaged_entry_is_doubt_for_those_who_follow_the_log() -> None:
     store.documents["clusters"] = {"c1": Stored({"id": "c1"}, 1)}
     store.log.append(Entry(1, "2026-01-01T00:00:00.000000Z", "t", None, None, None, False, (change,)))
     with pytest.raises(errors.Unavailable, match="damaged"):
-        ledger.refresh()
+        ledger.follower.refresh()
 
 
 def test_a_look_at_a_bad_store_is_followed_by_a_rest_as_long() -> None:
@@ -180,10 +181,10 @@ def test_a_look_at_a_bad_store_is_followed_by_a_rest_as_long() -> None:
         time.sleep(0.5)
         raise errors.Unavailable("broken")
 
-    ledger = Ledger(KNOWN, look)
+    ledger = Ledger(Follower(KNOWN, look))
     for _ in range(3):
         with pytest.raises(errors.Unavailable, match="broken"):
-            ledger.refresh()
+            ledger.follower.refresh()
     assert len(looks) == 1
 
 
@@ -192,14 +193,14 @@ def test_a_file_that_came_back_is_read_anew(tmp_path: Path) -> None:
     writer = samples.ledger_of(KNOWN, SqliteStore(path))
     create(writer, "namespaces", namespace("a"))
     writer.close()
-    reader = Ledger(KNOWN, lambda: SqliteStore(path, read_only=True))
-    reader.refresh()
+    reader = Ledger(Follower(KNOWN, lambda: SqliteStore(path, read_only=True)))
+    reader.follower.refresh()
     path.rename(tmp_path / "away.db")
     for _ in range(2):
         with pytest.raises(errors.Unavailable):
-            reader.refresh()
+            reader.follower.refresh()
     (tmp_path / "away.db").rename(path)
-    reader.refresh()
+    reader.follower.refresh()
     assert set(reader.fleet.documents["namespaces"]) == {"a"}
     reader.close()
 

@@ -34,7 +34,7 @@ def ledger() -> Ledger:
 
 
 def export_of(ledger: Ledger, path: Path, history: bool = False) -> Path:
-    path.write_bytes(transfer.exporting(ledger, history)())
+    path.write_bytes(transfer.exporting(ledger.follower, history)())
     return path
 
 
@@ -58,7 +58,7 @@ def refusal(ledger: Ledger, path: Path, replace: bool = False) -> str:
     before = state(ledger), ledger.fleet.revision
     with pytest.raises(errors.Error) as caught:
         transfer.imported(ledger, path, replace)
-    ledger.refresh()
+    ledger.follower.refresh()
     assert (state(ledger), ledger.fleet.revision) == before
     return str(caught.value)
 
@@ -93,8 +93,8 @@ def test_without_history_an_import_is_one_transaction(ledger: Ledger, tmp_path: 
 
 
 def test_an_export_is_the_same_twice_and_lies_in_order(ledger: Ledger) -> None:
-    assert transfer.exporting(ledger, True)() == transfer.exporting(ledger, True)()
-    data = json.loads(transfer.exporting(ledger, False)())
+    assert transfer.exporting(ledger.follower, True)() == transfer.exporting(ledger.follower, True)()
+    data = json.loads(transfer.exporting(ledger.follower, False)())
     assert [document["id"] for document in data["documents"]["platform_components"]] == ["app", "base"]
     assert data["format"] == "flux-resourceset/v1"
     assert "history" not in data
@@ -104,7 +104,7 @@ def test_an_export_of_an_export_is_that_export(ledger: Ledger, tmp_path: Path) -
     path = export_of(ledger, tmp_path / "fleet.json", history=True)
     arrived = samples.ledger_of(KNOWN)
     transfer.imported(arrived, path, replace=False)
-    assert transfer.exporting(arrived, True)() == path.read_bytes()
+    assert transfer.exporting(arrived.follower, True)() == path.read_bytes()
 
 
 def test_an_export_beside_a_writer_is_of_one_moment(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_absence_in_a_file_is_no_decommission(tmp_path: Path, history: bool, dec
     create(here, "clusters", cluster("later", namespaces=[{"id": "a"}]))
     write(here, lambda draft: draft.delete(KNOWN.clusters, "moved"))
     create(here, "clusters", cluster("moved", cluster_dns="new-name.example.com"))
-    follower.refresh()
+    follower.follower.refresh()
     transfer.imported(here, path, replace=True, decommission_absent=decommission)
     expected = {
         "kept.example.com": "a",
@@ -210,7 +210,7 @@ def test_absence_in_a_file_is_no_decommission(tmp_path: Path, history: bool, dec
         "moved.example.com": "[]",
         "old.example.com": "[]",
     }
-    follower.refresh()
+    follower.follower.refresh()
     assert {dns: served(follower, dns) for dns in expected} == expected
     assert follower.fleet.cluster_ids.keys() == {"kept.example.com", "moved.example.com"}  # which has no namespaces
     assert follower.fleet.tombstones.keys() == {dns for dns, found in expected.items() if found == "[]"} - {"moved.example.com"}
@@ -329,7 +329,7 @@ def test_a_fleet_with_documents_of_no_kind_is_not_exported() -> None:
     store = MemoryStore()
     create(samples.ledger_of(known, store), "workloads", {"id": "w", "image": "x"})
     with pytest.raises(errors.Error, match="workloads"):
-        transfer.exporting(samples.ledger_of(KNOWN, store), False)
+        transfer.exporting(samples.ledger_of(KNOWN, store).follower, False)
 
 
 @pytest.mark.parametrize("history", [False, True])

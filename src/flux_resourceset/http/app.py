@@ -15,6 +15,7 @@ from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flux_resourceset import __version__, errors
+from flux_resourceset.follower import Follower
 from flux_resourceset.http import auth, bulk, crud, flux, heavy, messages, metrics, poll, problems
 from flux_resourceset.kinds import CLUSTERS, Kinds
 from flux_resourceset.ledger import Ledger
@@ -48,8 +49,8 @@ class Resource:
 
 def routes(kinds: Kinds, ledger: Ledger, measures: metrics.Metrics, document: Callable[[], bytes], writable: bool) -> list[Route]:
     """Every path that is served; openapi.py describes the same."""
-    own = _OwnRoutes(ledger, measures, document)
-    polled = flux.FluxRoutes(ledger)
+    own = _OwnRoutes(ledger.follower, measures, document)
+    polled = flux.FluxRoutes(ledger.follower)
     table: dict[str, Mapping[str, Handler]] = {
         "/health": {"GET": own.health},
         "/ready": {"GET": own.ready},
@@ -105,8 +106,8 @@ def _crud_routes(kinds: Kinds, operators: crud.CrudRoutes) -> dict[str, Mapping[
 class _OwnRoutes:
     """The paths that speak of the server itself."""
 
-    def __init__(self, ledger: Ledger, measures: metrics.Metrics, document: Callable[[], bytes]) -> None:
-        self._ledger = ledger
+    def __init__(self, follower: Follower, measures: metrics.Metrics, document: Callable[[], bytes]) -> None:
+        self._follower = follower
         self._metrics = measures
         self._document = document
         self._doubt = ""  # why it was not ready when it was last asked
@@ -117,7 +118,7 @@ class _OwnRoutes:
     async def ready(self, request: Request) -> Response:
         """Everybody may ask, so why it is not (which names files) is told to those with a token, and once to the log."""
         try:
-            self._ledger.refresh()
+            self._follower.look()
         except errors.Unavailable as exc:
             if exc.detail != self._doubt:
                 log.warning("not ready: %s", exc.detail)
@@ -136,7 +137,7 @@ class _OwnRoutes:
     async def metrics(self, request: Request) -> Response:
         messages.query(request)
         try:
-            self._ledger.refresh()
+            self._follower.look()
         except errors.Unavailable:
             pass  # that is what the age of the last sight tells
         return Response(self._metrics.exposition(), headers={"Content-Type": metrics.MEDIA_TYPE})

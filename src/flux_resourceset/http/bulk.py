@@ -72,7 +72,8 @@ class BulkRoutes:
 
     async def export(self, request: Request) -> Response:
         history = messages.flag(messages.query(request, frozenset({"history"})), "history")
-        return await heavy.json_answer(request, transfer.exported(self._ledger, history))
+        await self._ledger.follower.fresh()
+        return await heavy.json_answer(request, transfer.exported(self._ledger.follower, history))
 
     async def load(self, request: Request) -> Response:
         """Documents and tombstones of an export, as one transaction; its history stays out."""

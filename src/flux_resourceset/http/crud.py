@@ -54,8 +54,8 @@ class CrudRoutes:
             limit, offset = messages.whole_number(params, "limit", 1), messages.whole_number(params, "offset", 0) or 0
             wanted = {name: self._filter_value(kind, name, params[name]) for name in filters if name in params}
             selector = self._selector(kind, params)
-            self._ledger.refresh()
-            stored = dict(self._ledger.fleet.documents[kind.name])  # it goes on changing, and the search is in a thread
+            state = await self._ledger.follower.fresh()
+            stored = dict(state.documents[kind.name])  # it goes on changing, and the search is in a thread
             found = await heavy.run(_matching, stored, wanted, selector)
             end = None if limit is None else offset + limit
             pieces = json_pieces.pieces(found[offset:end], 1)
@@ -72,7 +72,7 @@ class CrudRoutes:
     def _filter_value(self, kind: Kind, name: str, text: str) -> Any:
         schema = kind.properties[name]
         if kind.name == CLUSTERS and name == "environment":
-            flux.check_environment(self._ledger, text)
+            flux.check_environment(self._ledger.kinds, text)
         types = schema.get("type", "string")
         if types == "string" or "string" in types:
             options = schema.get("enum")
@@ -104,8 +104,7 @@ class CrudRoutes:
         async def endpoint(request: Request) -> Response:
             messages.query(request)
             id = request.path_params["id"]
-            self._ledger.refresh()
-            stored = self._ledger.fleet.get(kind.name, id)
+            stored = (await self._ledger.follower.fresh()).get(kind.name, id)
             if stored is None:
                 raise errors.NotFound(f'{kind.name} "{id}" does not exist', extra={"kind": kind.name, "id": id})
             return _not_modified(request, stored) or messages.document_response(stored)
@@ -168,9 +167,9 @@ class CrudRoutes:
     def _get_part(self, part: Callable[[Draft, str, str], Document]) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
             cluster_id, id = self._part(request)
-            self._ledger.refresh()
-            value = part(Draft(self._ledger.fleet), cluster_id, id)
-            stored = self._ledger.fleet.documents[CLUSTERS][cluster_id]
+            state = await self._ledger.follower.fresh()
+            value = part(Draft(state), cluster_id, id)
+            stored = state.documents[CLUSTERS][cluster_id]
             return _not_modified(request, stored) or messages.document_response(Stored(value, stored.revision))
 
         return endpoint
@@ -237,16 +236,18 @@ class CrudRoutes:
             before=messages.whole_number(params, "before", 1),
             limit=messages.whole_number(params, "limit", 1) or 100,
         )
-        return await heavy.json_answer(request, _log(self._ledger.finder(), query))
+        await self._ledger.follower.fresh()
+        return await heavy.json_answer(request, _log(self._ledger.follower.store.find, query))
 
     async def change(self, request: Request) -> Response:
         messages.query(request)
         text = request.path_params["revision"]
         revision = int(text) if re.fullmatch(r"[0-9]{1,15}", text) else 0
-        find = self._ledger.finding(changes.Query(before=revision + 1, limit=1))
-        found = await heavy.run(find) if revision else []
+        state = await self._ledger.follower.fresh()
+        query = changes.Query(before=revision + 1, limit=1)
+        found = await heavy.run(self._ledger.follower.store.find, query) if revision else []
         if not found or found[0].revision != revision:
-            raise errors.NotFound(f"there is no revision {text}; the newest is {self._ledger.fleet.revision}")
+            raise errors.NotFound(f"there is no revision {text}; the newest is {state.revision}")
         return await heavy.json_answer(request, _one_written(found))
 
 

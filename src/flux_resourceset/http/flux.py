@@ -9,8 +9,9 @@ from starlette.responses import Response
 
 from flux_resourceset import errors, fleet, selectors
 from flux_resourceset.changes import Document
+from flux_resourceset.follower import Follower
 from flux_resourceset.http import heavy, poll
-from flux_resourceset.ledger import Ledger
+from flux_resourceset.kinds import Kinds
 
 LIST_FILTERS = ("environment", "selector")
 
@@ -29,36 +30,34 @@ def wants_gzip(request: Request) -> bool:
 
 
 class FluxRoutes:
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, follower: Follower) -> None:
+        self._follower = follower
 
     def view(self, endpoint: str) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             packed = wants_gzip(request)
-            self._ledger.refresh()
             key = f"{request.path_params['cluster_dns']}/{endpoint}".encode()
-            return Answer(self._ledger.fleet.answer(key, packed), packed)
+            return Answer(await self._follower.wait_for_answer(key, packed), packed)
 
         return answer
 
     async def clusters(self, request: Request) -> Response:
-        self._ledger.refresh()
+        state = (await self._follower.fresh()).still()
         environment = request.query_params.get("environment")
-        check_environment(self._ledger, environment)
+        check_environment(self._follower.kinds, environment)
         selector = selectors.parse(request.query_params.get("selector", ""))
 
         def matches(cluster: Document) -> bool:
             return environment in (None, cluster["environment"]) and selector(cluster["labels"])
 
         packed = wants_gzip(request)
-        state = self._ledger.fleet.still()
         body = await heavy.run(state.list_answer, matches, LIST_FILTERS)
         return Answer(await heavy.run(fleet.compressed, body) if packed else body, packed)
 
 
-def check_environment(ledger: Ledger, environment: str | None) -> None:
+def check_environment(kinds: Kinds, environment: str | None) -> None:
     """A mistyped tier must not look like an empty one."""
-    known = ledger.kinds.environments
+    known = kinds.environments
     if environment is not None and environment not in known:
         raise errors.BadFilter(
             f"environment is {environment!r}; it must be one of {', '.join(known)}",

@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from flux_resourceset.ledger import Ledger
+from flux_resourceset.follower import Follower
 
 MEDIA_TYPE = CONTENT_TYPE_LATEST
 BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -32,8 +32,8 @@ class Latency:
 
 
 class Metrics(Collector):
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, follower: Follower) -> None:
+        self._follower = follower
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
         self.requests: defaultdict[tuple[str, str, int], int] = defaultdict(int)
@@ -65,7 +65,7 @@ class Metrics(Collector):
         yield latency
 
     def _state(self) -> Iterator[Metric]:
-        fleet = self._ledger.fleet
+        fleet = self._follower.fleet
         yield GaugeMetricFamily("flux_resourceset_revision", "Revision of the fleet that is served.", value=fleet.revision)
         documents = GaugeMetricFamily("flux_resourceset_documents", "Documents.", labels=("kind",))
         for kind, found in fleet.documents.items():
@@ -82,5 +82,5 @@ class Metrics(Collector):
         )
         yield GaugeMetricFamily(
             "flux_resourceset_store_seen_seconds", "Seconds since the store was last found readable.",
-            value=time.monotonic() - self._ledger.seen,
+            value=time.monotonic() - self._follower.seen,
         )  # fmt: skip

@@ -17,11 +17,12 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from flux_resourceset import errors
+from flux_resourceset.ahead import Late
+from flux_resourceset.follower import Follower
 from flux_resourceset.http import auth
 from flux_resourceset.http.metrics import Metrics
 from flux_resourceset.http.ordinary import MAX_HEAD_BYTES, OrdinaryProtocol
 from flux_resourceset.http.unread import Unread
-from flux_resourceset.ledger import Ledger
 from flux_resourceset.tokens import Tokens
 
 log = logging.getLogger(__name__)
@@ -61,8 +62,8 @@ def accepts_gzip(values: list[bytes]) -> bool:
 class Fast:
     """What all connections share: known header blocks, the date line, idle connections."""
 
-    def __init__(self, ledger: Ledger, tokens: Tokens, metrics: Metrics) -> None:
-        self.ledger = ledger
+    def __init__(self, follower: Follower, tokens: Tokens, metrics: Metrics) -> None:
+        self.follower = follower
         self.tokens = tokens
         self.heads: dict[bytes, bool] = {}  # header block that carries a good token → whether it wants gzip
         self._generation = tokens.generation
@@ -71,7 +72,7 @@ class Fast:
         self.young: set[PollProtocol] = set()
         self.old: set[PollProtocol] = set()
         self.unread = Unread()
-        routes = {kind.endpoint.encode(): PREFIX + "{cluster_dns}/" + kind.endpoint for kind in ledger.kinds.referenced}
+        routes = {kind.endpoint.encode(): PREFIX + "{cluster_dns}/" + kind.endpoint for kind in follower.kinds.referenced}
         self._latency = {endpoint: metrics.latency[route] for endpoint, route in routes.items()}
         self._counted = {endpoint: (route, "GET", 200) for endpoint, route in routes.items()}
         self._requests = metrics.requests
@@ -98,10 +99,9 @@ class Fast:
                 return None
         key = data[len(_START) : end]
         try:
-            self.ledger.check()
-            body = self.ledger.fleet.answer(key, packed)
-        except (errors.Refusal, UnicodeDecodeError):
-            return None  # the ordinary route says what is wrong
+            body = self.follower.answer(key, packed)
+        except (errors.Refusal, Late, UnicodeDecodeError):
+            return None  # the ordinary route says what is wrong, or waits
         endpoint = key[key.rfind(b"/") + 1 :]
         self._requests[self._counted[endpoint]] += 1
         self._latency[endpoint].observe(time.perf_counter() - started)

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, View
+from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, Stored, View
 
 
 class Memo(msgspec.Struct, frozen=True):
@@ -32,6 +32,14 @@ class Followed(NamedTuple):
     hash: str
     opened: str = ""
     views: tuple[View, ...] = ()
+
+
+class Outline(NamedTuple):
+    """Where a log ends, and which documents (kind and id) were changed behind a head, where these are many."""
+
+    head: Head
+    changed: frozenset[tuple[str, str]]
+    views: tuple[View, ...]
 
 
 class Transaction(Protocol):
@@ -79,7 +87,16 @@ class Store(Protocol):
         """Whether the log goes on from a head, or ends there."""
 
     def follow(self, known: Head) -> Followed | None:
-        """What came behind a head; None when the log does not go on from there: it was replaced, went back, or forked."""
+        """What came behind a head; None when the log does not go on from there: it was replaced, went back, or forked.
+
+        Grows with the changes; called in any thread, at any time.
+        """
+
+    def follow_few(self, known: Head, few: int) -> Followed | Outline | None:
+        """The same if these are few changes, and otherwise an outline of them: so it takes no time worth speaking of."""
+
+    def document(self, kind: str, id: str, at: Head) -> Stored | None:
+        """A document as it is at the log's end; None if it is gone, or the log does not end there any more."""
 
     def entries(self, after: int) -> list[Entry]: ...
 

@@ -7,7 +7,7 @@ import uuid
 
 from flux_resourceset import changes
 from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, Stored, Tombstone, View
-from flux_resourceset.store import Followed, Memo
+from flux_resourceset.store import Followed, Memo, Outline
 
 
 class MemoryStore:
@@ -55,6 +55,16 @@ class MemoryStore:
             return None
         return Followed(self.log[known.revision :], self.head().hash, self._opened, self._views)
 
+    def follow_few(self, known: Head, few: int) -> Followed | Outline | None:
+        followed = self.follow(known)
+        if followed is None or sum(map(_weight, followed.entries)) <= few:
+            return followed
+        changed = frozenset((change.kind, change.id) for entry in followed.entries for change in entry.changes)
+        return Outline(self.head(), changed, self._views)
+
+    def document(self, kind: str, id: str, at: Head) -> Stored | None:
+        return self.documents.get(kind, {}).get(id) if self.head() == at else None
+
     def entries(self, after: int) -> list[Entry]:
         return self.log[after:]
 
@@ -76,6 +86,10 @@ class MemoryStore:
 
     def close(self) -> None:
         pass
+
+
+def _weight(entry: Entry) -> int:
+    return len(entry.changes) + len(entry.retired) + len(entry.forgone)
 
 
 class MemoryTransaction:

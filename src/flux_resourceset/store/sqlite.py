@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 
 from flux_resourceset import errors
-from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot
-from flux_resourceset.store import Followed, Memo, marker, sqlite_files, sqlite_rows
+from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, Stored
+from flux_resourceset.store import Followed, Memo, Outline, marker, sqlite_files, sqlite_rows
 
 # How often the files beside the database are looked at when nothing else has changed: their loss harms nobody who reads, for
 # they stay open, and whoever writes looks first.
@@ -144,8 +144,18 @@ class SqliteStore:
             return sqlite_rows.continues(db, known)
 
     def follow(self, known: Head) -> Followed | None:
-        with self._reading() as db:
+        with self._reading_alone() as db:
             return _followed(db, known)
+
+    def follow_few(self, known: Head, few: int) -> Followed | Outline | None:
+        with self._reading() as db:
+            if sqlite_rows.continues(db, known) and sqlite_rows.has_more(db, known.revision, few):
+                return Outline(sqlite_rows.head(db), sqlite_rows.changed(db, known.revision), sqlite_rows.views(db))
+            return _followed(db, known)
+
+    def document(self, kind: str, id: str, at: Head) -> Stored | None:
+        with self._reading() as db:
+            return sqlite_rows.document(db, kind, id) if sqlite_rows.head(db) == at else None
 
     def entries(self, after: int) -> list[Entry]:
         with self._reading() as db:
@@ -163,9 +173,15 @@ class SqliteStore:
             finally:
                 connection.execute("ROLLBACK")
 
-    def find(self, query: Query) -> list[Entry]:
+    @contextlib.contextmanager
+    def _reading_alone(self) -> Iterator[sqlite3.Connection]:
+        """The same over a connection of one's own, for any thread."""
         mode = "ro" if self._frozen is None else "ro&immutable=1"
         with _speaking(self.path), contextlib.closing(sqlite_files.connect(self.path, mode)) as own, self._reading(own) as db:
+            yield db
+
+    def find(self, query: Query) -> list[Entry]:
+        with self._reading_alone() as db:
             return list(sqlite_rows.matching(db, query))
 
     def begin(self) -> SqliteTransaction:

@@ -11,6 +11,8 @@ import msgspec
 from flux_resourceset import changes, errors
 from flux_resourceset.changes import Change, Charge, Entry, Forgone, Head, Query, Retired, Snapshot, Stored, Tombstone, View
 
+_BROUGHT_BYTES = 64  # of a name that an import brings along, about
+
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _retired = msgspec.json.Decoder(tuple[Retired, ...]).decode
@@ -91,6 +93,24 @@ def snapshot(db: sqlite3.Connection) -> Snapshot:
 
 def views(db: sqlite3.Connection) -> tuple[View, ...]:
     return tuple(View(*row) for row in db.execute("SELECT endpoint, kind, field FROM views ORDER BY endpoint"))
+
+
+def document(db: sqlite3.Connection, kind: str, id: str) -> Stored | None:
+    row = db.execute("SELECT body, revision FROM documents WHERE kind = ? AND id = ?", (kind, id)).fetchone()
+    return Stored(_decode(row[0]), row[1]) if row else None
+
+
+def has_more(db: sqlite3.Connection, after: int, few: int) -> bool:
+    """Whether the log behind a revision changes, or brings along, more than a few. Grows with these."""
+    if db.execute("SELECT 1 FROM changes WHERE revision > ? LIMIT 1 OFFSET ?", (after, few)).fetchone():
+        return True
+    brought = "SELECT sum(ifnull(length(retired), 0) + ifnull(length(forgone), 0)) FROM entries WHERE revision > ?"
+    return (db.execute(brought, (after,)).fetchone()[0] or 0) > few * _BROUGHT_BYTES
+
+
+def changed(db: sqlite3.Connection, after: int) -> frozenset[tuple[str, str]]:
+    """Kind and id of every document that was changed behind a revision. A microsecond or two for each."""
+    return frozenset(db.execute("SELECT kind, id FROM changes WHERE revision > ?", (after,)))
 
 
 _ENTRY = "SELECT revision, time, actor, on_behalf_of, request_id, reason, forced, retired, forgone, vanished FROM entries"

@@ -1,0 +1,339 @@
+"""The follower: what it answers while it reads many changes, and how it comes to their end."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from flux_resourceset import drafts, errors, follower, kind_files
+from flux_resourceset.ahead import Late
+from flux_resourceset.changes import Head, View
+from flux_resourceset.follower import Follower
+from flux_resourceset.kinds import CLUSTERS
+from flux_resourceset.ledger import Ledger
+from flux_resourceset.store import Followed, Outline
+from flux_resourceset.store.memory import MemoryStore
+from unit import samples
+from unit.samples import ORIGIN, cluster, component, namespace
+
+KNOWN = kind_files.load()
+NAMESPACES, COMPONENTS = KNOWN.by_name["namespaces"], KNOWN.by_name["platform_components"]
+EMPTY = b'{"inputs":[]}'
+
+
+class SlowStore(MemoryStore):
+    """One whose log is read to its end only when it may be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_be_read = threading.Event()
+        self.broken = False
+
+    def follow(self, known: Head) -> Followed | None:
+        if threading.current_thread().name.startswith("follower"):
+            assert self.may_be_read.wait(30)
+            if self.broken:
+                raise errors.Unavailable("the disk is on fire")
+        return super().follow(known)
+
+
+def key(id: str, view: str = "namespaces") -> bytes:
+    return f"{id}.example.com/{view}".encode()
+
+
+class Pair:
+    """A writer, and somebody who follows it."""
+
+    def __init__(self) -> None:
+        self.store = SlowStore()
+        self.writer = samples.ledger_of(KNOWN, self.store)
+        samples.create(self.writer, "namespaces", namespace("n1"), namespace("n2"))
+        samples.create(self.writer, "platform_components", component("p1"))
+        parts = {"namespaces": [{"id": "n1"}], "platform_components": [{"id": "p1"}]}
+        samples.create(self.writer, CLUSTERS, *(cluster(f"c{number}", **parts) for number in range(4)))
+        self.follower = samples.ledger_of(KNOWN, self.store).follower
+
+    async def write(self, *works: Callable[[drafts.Draft], Any]) -> None:
+        """In one transaction; and then one more change, so that it is never just one."""
+
+        def work(draft: drafts.Draft) -> None:
+            for each in works:
+                each(draft)
+            draft.create(NAMESPACES, namespace(f"more-{draft.base.revision}"))
+
+        samples.write(self.writer, work)
+        await asyncio.sleep(0)  # in one turn of the event loop the store is looked at once
+
+    def truth(self, key: bytes) -> bytes:
+        return self.writer.fleet.answer(key)
+
+
+@pytest.fixture
+def pair(monkeypatch: pytest.MonkeyPatch) -> Pair:
+    monkeypatch.setattr(follower, "FEW_CHANGES", 1)
+    return Pair()
+
+
+def run(test: Callable[[], Coroutine[Any, Any, None]], pair: Pair) -> None:
+    async def bounded() -> None:
+        try:
+            await asyncio.wait_for(test(), 30)
+        finally:
+            pair.store.may_be_read.set()
+
+    asyncio.run(bounded())
+
+
+def assign(id: str, name: str) -> Callable[[drafts.Draft], Any]:
+    return lambda draft: draft.assign(id, NAMESPACES, name, {})
+
+
+def test_what_was_not_changed_is_answered_at_once(pair: Pair) -> None:
+    async def test() -> None:
+        before = pair.follower.answer(key("c1"), False)
+        await pair.write(assign("c0", "n2"))
+        assert pair.follower.answer(key("c1"), False) is before
+        assert pair.follower.answer(key("c0"), False) == pair.truth(key("c0"))
+        assert pair.follower.fleet.revision == 3
+
+    run(test, pair)
+
+
+def test_what_was_changed_is_answered_as_it_is_now(pair: Pair) -> None:
+    async def test() -> None:
+        for changed in (key("c0"), key("c1", "platform-components")):
+            pair.follower.answer(changed, False)
+        await pair.write(assign("c0", "n2"), lambda draft: draft.merge(COMPONENTS, "p1", {"oci_tag": "2.0.0"}))
+        for changed in (key("c0"), key("c1", "platform-components")):
+            for _ in range(2):
+                assert pair.follower.answer(changed, False) == pair.truth(changed)
+            assert pair.follower.answer(changed, True) == pair.writer.fleet.answer(changed, True)
+        assert b"2.0.0" in pair.follower.answer(key("c1", "platform-components"), False)
+        assert pair.follower.fleet.revision == 3
+
+    run(test, pair)
+
+
+def test_what_went_on_again_is_answered_as_it_is_then(pair: Pair) -> None:
+    async def test() -> None:
+        await pair.write(assign("c0", "n2"))
+        assert pair.follower.answer(key("c0"), False) == pair.truth(key("c0"))
+        await pair.write(lambda draft: draft.unassign("c0", NAMESPACES, "n1"), assign("c1", "n2"))
+        for id in ("c0", "c1", "c2"):
+            assert pair.follower.answer(key(id), False) == pair.truth(key(id))
+        pair.store.may_be_read.set()
+        assert (await pair.follower.fresh()).revision == 5
+        assert pair.follower.fleet.documents == pair.writer.fleet.documents
+
+    run(test, pair)
+
+
+@pytest.mark.parametrize(
+    ("id", "work"),
+    [
+        ("new", lambda draft: draft.create(KNOWN.clusters, cluster("new"))),
+        ("c0", lambda draft: draft.delete(KNOWN.clusters, "c0")),
+        ("c0", lambda draft: draft.delete(NAMESPACES, "n1", True)),
+    ],
+    ids=["a new cluster", "one that was decommissioned", "a definition deleted by force"],
+)
+def test_what_cannot_be_told_yet_is_waited_for(pair: Pair, id: str, work: Callable[[drafts.Draft], Any]) -> None:
+    async def test() -> None:
+        await pair.write(work)
+        with pytest.raises(Late):
+            pair.follower.answer(key(id), False)
+        waiting = asyncio.ensure_future(pair.follower.wait_for_answer(key(id), False))
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        pair.store.may_be_read.set()
+        assert await waiting == pair.truth(key(id))
+
+    run(test, pair)
+
+
+def test_a_name_that_nobody_has_any_more_is_waited_for(pair: Pair) -> None:
+    async def test() -> None:
+        await pair.write(
+            lambda draft: draft.delete(KNOWN.clusters, "c0"),
+            lambda draft: draft.create(KNOWN.clusters, cluster("heir", cluster_dns="c0.example.com")),
+        )
+        with pytest.raises(Late):
+            pair.follower.answer(key("c0"), False)
+        pair.store.may_be_read.set()
+        assert await pair.follower.wait_for_answer(key("c0"), False) == EMPTY == pair.truth(key("c0"))
+
+    run(test, pair)
+
+
+def test_a_reference_without_a_definition_does_not_make_others_wait(pair: Pair) -> None:
+    samples.write(pair.writer, lambda draft: draft.delete(NAMESPACES, "n1", True))
+    pair.follower.refresh()
+
+    async def test() -> None:
+        await pair.write(assign("c0", "n2"))
+        assert pair.follower.answer(key("c0"), False) == pair.truth(key("c0"))
+
+    run(test, pair)
+
+
+def test_a_view_that_does_not_exist_is_said_at_once(pair: Pair) -> None:
+    async def test() -> None:
+        await pair.write(assign("c0", "n2"))
+        with pytest.raises(errors.NotFound):
+            pair.follower.answer(key("c0", "nothing"), False)
+
+    run(test, pair)
+
+
+def test_answers_that_are_still_true_are_kept(pair: Pair) -> None:
+    async def test() -> None:
+        kept, packed = pair.follower.answer(key("c1"), False), pair.follower.answer(key("c1"), True)
+        pair.follower.answer(key("c0"), False)
+        await pair.write(assign("c0", "n2"))
+        pair.store.may_be_read.set()
+        await pair.follower.fresh()
+        assert pair.follower.answer(key("c1"), False) is kept
+        assert pair.follower.answer(key("c1"), True) is packed
+        assert pair.follower.answer(key("c0"), False) == pair.truth(key("c0"))
+        assert pair.follower.fleet.revision == 4
+
+    run(test, pair)
+
+
+def test_a_log_that_cannot_be_read_is_doubt_for_those_who_wait_only(pair: Pair) -> None:
+    async def test() -> None:
+        await pair.write(assign("c0", "n2"))
+        pair.store.broken = True
+        pair.store.may_be_read.set()
+        with pytest.raises(errors.Unavailable, match="on fire"):
+            await pair.follower.fresh()
+        assert pair.follower.answer(key("c0"), False) == pair.truth(key("c0"))
+        pair.store.broken = False
+        while pair.follower.fleet.revision < 4:
+            await asyncio.sleep(0.001)
+            pair.follower.look()
+
+    run(test, pair)
+
+
+def test_a_damaged_document_is_doubt(pair: Pair) -> None:
+    async def test() -> None:
+        await pair.write(assign("c0", "n2"))
+        del pair.store.documents[CLUSTERS]["c0"].body["cluster_dns"]
+        with pytest.raises(errors.Unavailable, match="damaged"):
+            pair.follower.answer(key("c0"), False)
+
+    run(test, pair)
+
+
+def test_other_views_make_everything_wait(pair: Pair) -> None:
+    async def test() -> None:
+        await pair.write(assign("c0", "n2"))
+        pair.store._views = ()
+        pair.store._opened = "9"
+        pair.follower.views = (View("namespaces", "namespaces", "namespaces"),)
+        with pytest.raises(Late):
+            pair.follower.answer(key("c1"), False)
+
+    run(test, pair)
+
+
+def test_a_write_goes_on_top_of_what_is_still_being_read(pair: Pair) -> None:
+    ledger = Ledger(pair.follower)
+
+    async def test() -> None:
+        await pair.write(assign("c0", "n2"))
+        pair.follower.answer(key("c1"), False)
+        writing = asyncio.ensure_future(ledger.write(assign("c1", "n2"), ORIGIN))
+        await asyncio.sleep(0.01)
+        assert not writing.done()
+        pair.store.may_be_read.set()
+        _, entry = await writing
+        assert entry is not None
+        assert entry.revision == 5
+        pair.writer.follower.refresh()
+        assert pair.follower.fleet.documents == pair.writer.fleet.documents
+        for id in ("c0", "c1"):
+            assert pair.follower.answer(key(id), False) == pair.truth(key(id))
+
+    run(test, pair)
+
+
+class BeatenStore(MemoryStore):
+    """One to which somebody else writes between the last look and the transaction."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before_begin: Callable[[], object] | None = None
+
+    def begin(self) -> Any:
+        before, self.before_begin = self.before_begin, None
+        if before is not None:
+            before()
+        return super().begin()
+
+
+def test_a_write_goes_on_top_of_what_came_in_between() -> None:
+    store = BeatenStore()
+    first, second = samples.ledger_of(KNOWN, store), samples.ledger_of(KNOWN, store)
+    samples.create(first, "namespaces", namespace("a"))
+
+    async def test() -> None:
+        store.before_begin = lambda: samples.write(first, lambda draft: draft.merge(NAMESPACES, "a", {"labels": {"x": "y"}}))
+        _, entry = await second.write(lambda draft: draft.create(NAMESPACES, namespace("b")), ORIGIN)
+        assert entry is not None
+        assert entry.revision == 3
+        assert second.fleet.documents["namespaces"]["a"].body["labels"] == {"x": "y"}
+        assert second.fleet.documents.keys() == first.fleet.documents.keys()
+
+    asyncio.run(test())
+
+
+def test_what_this_process_has_written_itself_is_not_read_again(pair: Pair) -> None:
+    async def test() -> None:
+        many = [namespace(f"m{number}") for number in range(10)]
+        await pair.writer.write(lambda draft: [draft.create(NAMESPACES, each) for each in many], ORIGIN)
+        assert pair.writer.fleet.revision == 4
+        assert (await pair.writer.follower.fresh()).revision == 4  # though nobody may read the log
+
+    run(test, pair)
+
+
+def test_a_follower_takes_an_outline_only_for_many() -> None:
+    pair = Pair()
+    assert isinstance(pair.store.follow_few(Head(pair.store.epoch(), 0, ""), 1), Outline)
+
+    async def test() -> None:
+        await pair.write(assign("c0", "n2"))
+        assert pair.follower.answer(key("c0"), False) == pair.truth(key("c0"))
+        assert pair.follower.fleet.revision == 4
+
+    run(test, pair)
+
+
+def test_nobody_answers_from_a_store_that_was_let_go(pair: Pair) -> None:
+    async def test() -> None:
+        await pair.write(assign("c0", "n2"))
+        pair.follower.answer(key("c0"), False)
+        lost = errors.Unavailable("the file is gone")
+
+        def version() -> object:
+            raise lost
+
+        pair.store.version = version  # type: ignore[method-assign]
+        await asyncio.sleep(0)
+        with pytest.raises(errors.Unavailable, match="gone"):
+            pair.follower.answer(key("c1"), False)
+
+    run(test, pair)
+
+
+def test_a_follower_of_nothing_loads_everything_at_once(pair: Pair) -> None:
+    assert Follower(KNOWN, lambda: pair.store).fleet.revision == 0
+    fresh = Follower(KNOWN, lambda: pair.store)
+    fresh.look()
+    assert fresh.fleet.documents == pair.writer.fleet.documents
