@@ -20,7 +20,7 @@ class Ahead:
         self._outline = outline
         self._store = store
         self._has_other_views = has_other_views
-        self._read: dict[Key, Document] = {}
+        self._definitions: dict[Key, Document] = {}  # read before: many clusters have them in common
 
     def answer(self, key: bytes, packed: bool) -> bytes:
         """As of the fleet, but true to the end of the log."""
@@ -44,11 +44,13 @@ class Ahead:
         return key in self._fleet.forgone and key not in self._outline.changed
 
     def _newest(self, key: Key) -> Document:
-        if key in self._read:
-            return self._read[key]
+        if key in self._definitions:
+            return self._definitions[key]
         changed = key in self._outline.changed
         stored = self._store.document(*key, self._outline.head) if changed else self._fleet.get(*key)
         if stored is None:  # gone, or the log went on again: both are for those who read all of it
             raise Late
-        body = self._read[key] = self._fleet.current(key[0], stored).body
+        body = self._fleet.current(key[0], stored).body
+        if key[0] != CLUSTERS:
+            self._definitions[key] = body
         return body

@@ -196,6 +196,7 @@ class Follower:
         if self.fleet is before and before.head == successor.head_before:  # else somebody else was faster
             successor.fleet.inherit(before, successor.untrue)
             self.fleet, self.views, self._opened = successor.fleet, followed.views, followed.opened
+            self._ahead = self._version = None  # the next look tells what came meanwhile
         del before
         await run(self._thread, _free, successor)
 
