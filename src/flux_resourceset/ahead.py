@@ -17,7 +17,7 @@ class Ahead:
 
     def __init__(self, fleet: Fleet, outline: Outline, store: Store, *, has_other_views: bool) -> None:
         self._fleet = fleet
-        self._outline = outline
+        self.outline = outline
         self._store = store
         self._has_other_views = has_other_views
         self._definitions: dict[Key, Document] = {}  # read before: many clusters have them in common
@@ -35,19 +35,19 @@ class Ahead:
         if cluster["cluster_dns"] != dns:
             raise Late
         named: list[Key] = [(kind.name, reference["id"]) for reference in cluster.get(kind.cluster_field or "", ())]
-        if self._outline.changed.isdisjoint([(CLUSTERS, id), *named]):
+        if self.outline.changed.isdisjoint([(CLUSTERS, id), *named]):
             return self._fleet.answer(key, packed)
         body = self._fleet.merged(kind, cluster, {key[1]: self._newest(key) for key in named if not self._is_forgone(key)})
         return compressed(body) if packed else body
 
     def _is_forgone(self, key: Key) -> bool:
-        return key in self._fleet.forgone and key not in self._outline.changed
+        return key in self._fleet.forgone and key not in self.outline.changed
 
     def _newest(self, key: Key) -> Document:
         if key in self._definitions:
             return self._definitions[key]
-        changed = key in self._outline.changed
-        stored = self._store.document(*key, self._outline.head) if changed else self._fleet.get(*key)
+        changed = key in self.outline.changed
+        stored = self._store.document(*key, self.outline.head) if changed else self._fleet.get(*key)
         if stored is None:  # gone, or the log went on again: both are for those who read all of it
             raise Late
         body = self._fleet.current(key[0], stored).body

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from flux_resourceset import documents, errors, fleet, rules
+from flux_resourceset import documents, errors, fleet, json_pieces, rules
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Change, Document, Forgone, Retired
 from flux_resourceset.documents import pointer
@@ -291,6 +291,10 @@ class Draft:
     def warnings(self) -> list[str]:
         """What `finish` found that can hardly be meant; a change to thousands of clusters tells of the first."""
         return self.first_warnings(_SHOWN_WARNINGS)
+
+    def let_go(self) -> None:
+        """Of its documents, one by one; nothing can be asked of it any more but its warnings."""
+        json_pieces.let_go(self._view.after, 1)
 
     def first_warnings(self, count: int) -> list[str]:
         more = len(self._warnings) - count

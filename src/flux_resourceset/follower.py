@@ -127,7 +127,8 @@ class Follower:
                 self._load(store.snapshot())
                 return
             head = self.fleet.head
-            followed = store.follow(head) if few is None else store.follow_few(head, few)
+            outline = None if self._ahead is None else self._ahead.outline
+            followed = store.follow(head) if few is None else store.follow_few(head, few, outline)
             if isinstance(followed, Outline):
                 self._read_on(store, followed)
                 return
@@ -172,7 +173,8 @@ class Follower:
     # Reading on in a thread
 
     def _read_on(self, store: Store, outline: Outline) -> None:
-        self._ahead = Ahead(self.fleet, outline, store, has_other_views=outline.views != self.views)
+        if self._ahead is None or self._ahead.outline is not outline:
+            self._ahead = Ahead(self.fleet, outline, store, has_other_views=outline.views != self.views)
         if self._reading is None:
             self._reading = asyncio.ensure_future(self._read_to_end(store))
             self._reading.add_done_callback(self._have_read)

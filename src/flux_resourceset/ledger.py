@@ -114,7 +114,9 @@ class Ledger:
     async def write_once(self, work: Work[T], origin: Origin, once: Once[T], budget: Budget | None = None) -> bytes:
         """The same, but a request that was carried out before gets its first answer again."""
         try:
-            await self._shielded(self._write(work, origin, once, budget))
+            _, entry = await self._shielded(self._write(work, origin, once, budget))
+            self._writer.submit(changes.let_go, [] if entry is None else [entry])  # nobody else wants it
+            del entry
         except _Answered as answered:
             return answered.body
         return once.body

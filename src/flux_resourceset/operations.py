@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from flux_resourceset import documents, errors, selectors
+from flux_resourceset import documents, errors, json_pieces, selectors
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Document, Entry, Stored
 from flux_resourceset.documents import pointer
@@ -180,6 +180,13 @@ class Batch:
                         raise errors.Invalid(f"a batch touches at most {MAX_DOCUMENTS} documents; split it")
             except errors.Refusal as refusal:
                 raise _named(refusal, index) from None
+
+    def let_go(self) -> None:
+        """Of everything, one by one: to free ten thousand documents in one go holds up everybody."""
+        for held in (self._touched, self._before):
+            json_pieces.let_go(held, 1)
+        if self._draft is not None:
+            self._draft.let_go()
 
     @property
     def warnings(self) -> list[str]:

@@ -180,9 +180,15 @@ def test_many_changes_behind_a_head_are_outlined(store: Store, peer: Store) -> N
     assert peer.follow_few(head, 4) == peer.follow(head)
     for few in (0, 3):
         outline = peer.follow_few(head, few)
-        assert isinstance(outline, Outline)
+        assert isinstance(outline, Outline), few
         assert outline.head == store.head()
         assert outline.changed == {("n", "a"), ("n", "b"), ("m", "a")}
+        assert peer.follow_few(head, few, outline) is outline
+    assert isinstance(outline, Outline)
+    store.begin().commit(None, charge=Charge((View("n", "n", "n"),), "now"))
+    assert peer.follow_few(head, 0, outline) == outline._replace(views=(View("n", "n", "n"),))
+    commit(store, entry(4, create("m", "b")))
+    assert peer.follow_few(head, 0, outline) == peer.follow_few(head, 0) != outline
     assert peer.follow_few(msgspec.structs.replace(head, hash="another"), 0) is None
 
 

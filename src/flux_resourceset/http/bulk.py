@@ -13,7 +13,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from flux_resourceset import __version__, errors, imports, json_pieces, operations, transfer
+from flux_resourceset import __version__, changes, errors, imports, json_pieces, operations, transfer
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Entry
 from flux_resourceset.drafts import Draft
@@ -59,10 +59,14 @@ class BulkRoutes:
                 once: Once[None] = Once(
                     f"{origin.actor} {key}", digest, lambda _, entry: b"".join(_answer(batch, entry, dry_run))
                 )
-                return _json(await self._ledger.write_once(batch.work, origin, once, budget))
+                answer = _json(await self._ledger.write_once(batch.work, origin, once, budget))
+                await heavy.run_for(request, batch.let_go)
+                return answer
         except errors.Refusal as refusal:
             raise await heavy.run_for(request, batch.named, refusal) from refusal
-        return await heavy.json_answer(request, _answer(batch, entry, dry_run))
+        made = [] if entry is None else [entry]
+        del entry
+        return await heavy.json_answer(request, _last_answer(batch, made, dry_run))
 
     def _operations(self, body: Any, budget: Budget) -> list[operations.Operation]:
         try:
@@ -125,6 +129,13 @@ def _answer(batch: operations.Batch, entry: Entry | None, dry_run: bool) -> Iter
         "results": batch.results(entry),
     }
     yield from json_pieces.pieces(answer, 2)
+
+
+def _last_answer(batch: operations.Batch, made: list[Entry], dry_run: bool) -> Iterator[bytes]:
+    """And nobody asks for them any more."""
+    yield from _answer(batch, made[0] if made else None, dry_run)
+    batch.let_go()
+    changes.let_go(made)
 
 
 async def _while_listening(request: Request, work: Coroutine[Any, Any, T]) -> T:

@@ -92,8 +92,8 @@ class Store(Protocol):
         Grows with the changes; called in any thread, at any time.
         """
 
-    def follow_few(self, known: Head, few: int) -> Followed | Outline | None:
-        """The same if these are few changes, and otherwise an outline of them: so it takes no time worth speaking of."""
+    def follow_few(self, known: Head, few: int, before: Outline | None = None) -> Followed | Outline | None:
+        """The same if these are few changes, and otherwise an outline of them; the one from before if it still holds."""
 
     def document(self, kind: str, id: str, at: Head) -> Stored | None:
         """A document as it is at the log's end; None if it is gone, or the log does not end there any more."""

@@ -55,12 +55,13 @@ class MemoryStore:
             return None
         return Followed(self.log[known.revision :], self.head().hash, self._opened, self._views)
 
-    def follow_few(self, known: Head, few: int) -> Followed | Outline | None:
+    def follow_few(self, known: Head, few: int, before: Outline | None = None) -> Followed | Outline | None:
         followed = self.follow(known)
         if followed is None or sum(map(_weight, followed.entries)) <= few:
             return followed
         changed = frozenset((change.kind, change.id) for entry in followed.entries for change in entry.changes)
-        return Outline(self.head(), changed, self._views)
+        outline = Outline(self.head(), changed, self._views)
+        return before if outline == before else outline
 
     def document(self, kind: str, id: str, at: Head) -> Stored | None:
         return self.documents.get(kind, {}).get(id) if self.head() == at else None

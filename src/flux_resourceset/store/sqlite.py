@@ -147,11 +147,14 @@ class SqliteStore:
         with self._reading_alone() as db:
             return _followed(db, known)
 
-    def follow_few(self, known: Head, few: int) -> Followed | Outline | None:
+    def follow_few(self, known: Head, few: int, before: Outline | None = None) -> Followed | Outline | None:
         with self._reading() as db:
-            if sqlite_rows.continues(db, known) and sqlite_rows.has_more(db, known.revision, few):
-                return Outline(sqlite_rows.head(db), sqlite_rows.changed(db, known.revision), sqlite_rows.views(db))
-            return _followed(db, known)
+            if not (sqlite_rows.continues(db, known) and sqlite_rows.has_more(db, known.revision, few)):
+                return _followed(db, known)
+            head, views = sqlite_rows.head(db), sqlite_rows.views(db)
+            if before is not None and before.head == head and before.views == views:
+                return before
+            return Outline(head, sqlite_rows.changed(db, known.revision), views)
 
     def document(self, kind: str, id: str, at: Head) -> Stored | None:
         with self._reading() as db:
