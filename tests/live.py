@@ -13,8 +13,11 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 import httpx
+
+import zygote
 
 READ, WRITE = "read-token", "write-token"
 PROGRAM = (sys.executable, "-m", "flux_resourceset.server")
@@ -62,13 +65,23 @@ def _say_connection(request: httpx.Request) -> None:
         request.headers["Connection"] = "keep-alive"
 
 
+def _started(
+    directory: Path, env: Mapping[str, str], program: Sequence[str], log: IO[bytes]
+) -> subprocess.Popen[bytes] | zygote.Process:
+    own = len(PROGRAM)
+    if tuple(program[:own]) != PROGRAM or not zygote.can_start(env):
+        return subprocess.Popen(program, cwd=directory, env=dict(env), stderr=log, stdout=log)
+    with open(os.devnull, "rb") as nothing:
+        return zygote.start(zygote.SERVER, program[own:], env, directory, nothing, log, log)
+
+
 class Server:
     def __init__(self, directory: Path, env: Mapping[str, str], program: Sequence[str] = PROGRAM) -> None:
         self.url = "http://" + env["LISTEN_ADDR"]
         self.address = ("127.0.0.1", int(env["LISTEN_ADDR"].rpartition(":")[2]))
         self.log = directory / f"server-{self.address[1]}.log"
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(program, cwd=directory, env=dict(env), stderr=log, stdout=log)
+            self.process = _started(directory, env, program, log)
 
     def wait(self, path: str = "/health", seconds: float = 20.0) -> None:
         deadline = time.monotonic() + seconds

@@ -6,8 +6,6 @@ import json
 import os
 import socket
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ import httpx
 import pytest
 
 import live
+import zygote
 from api import fleets
 from api.fleets import DEMO, SEED, inputs
 
@@ -22,13 +21,12 @@ from api.fleets import DEMO, SEED, inputs
 def refused(directory: Path, **overrides: str) -> str:
     """The one line with which a server refuses to start; an empty setting is left out altogether."""
     env = {name: value for name, value in live.environment(directory, **overrides).items() if value}
-    done = subprocess.run(
-        [sys.executable, "-m", "flux_resourceset.server"], cwd=directory, env=env, capture_output=True, text=True, timeout=30
-    )
-    assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
-    line = done.stderr.rstrip("\n").splitlines()[-1]
+    done = zygote.run(zygote.SERVER, [], env, directory)
+    told = done.stderr.decode()
+    assert done.returncode == 2, told
+    assert "Traceback" not in told
+    assert done.stdout == b""
+    line = told.rstrip("\n").splitlines()[-1]
     assert line.startswith("flux-resourceset: ")
     return line
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import live
+import zygote
 
 PROGRAM = [str(Path(sys.executable).parent / "flux-resourceset-cli")]
 
@@ -52,7 +53,10 @@ class Cli:
 
     def __call__(self, *words: str, stdin: str | bytes = "") -> Done:
         raw = stdin.encode() if isinstance(stdin, str) else stdin
-        done = subprocess.run([*PROGRAM, *words], input=raw, capture_output=True, env=self.environment, timeout=60)
+        if zygote.can_start(self.environment):
+            done = zygote.run(zygote.CLI, words, self.environment, given=raw)
+        else:
+            done = subprocess.run([*PROGRAM, *words], input=raw, capture_output=True, env=self.environment, timeout=60)
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def ok(self, *words: str, stdin: str = "") -> Done:
