@@ -45,9 +45,17 @@ class Follower:
 
     # Asking, on the event loop
 
+    def answer_read(self, key: bytes, packed: bool) -> bytes:
+        """answer() for what was read from a connection in this very call of the event loop."""
+        self._check()
+        return self._answer(key, packed)
+
     def answer(self, key: bytes, packed: bool) -> bytes:
         """The body for b"<dns>/<endpoint>", or Late: then wait for it."""
-        self._check()
+        self.look()
+        return self._answer(key, packed)
+
+    def _answer(self, key: bytes, packed: bool) -> bytes:
         if self._ahead is None:
             return self.fleet.answer(key, packed)
         with damage_reported():
@@ -68,7 +76,10 @@ class Follower:
         return self.fleet
 
     def _check(self) -> None:
-        """look(), once per turn of the event loop: requests of one turn arrived before it began."""
+        """look(), once for all connections that are read in one turn of the event loop: what they brought was there before.
+
+        Tasks run in between, so what they ask must not count: a request that comes after it would be answered without a look.
+        """
         if not self._checked:
             self.look()
             self._checked = True

@@ -41,6 +41,10 @@ EXPLAINED: dict[str, str] = {
     f'{_SRC}/fleet.py Fleet._step_cluster: if before and after and before.get(kind.cluster_field or "") == '
     'after.get(kind.cluster_field or ""): → if False:': "lists that are equal differ in nothing; this only saves comparing them",
     f"{_SRC}/fleet.py Fleet._step_definition: if kind.cluster_field is None: → if False:": "what nobody refers to has no users",
+    f"{_SRC}/drafts.py Draft.let_go: json_pieces.let_go(self._view.after, 1) → pass": "they are freed all the same, in one go",
+    f"{_SRC}/ahead.py Ahead._newest: if key in self._definitions: → if False:": "they are read again, alike",
+    f"{_SRC}/follower.py Follower.__init__: self._look_again = 0.0 # monotonic time before which that is taken as still true → "
+    "self._look_again = 1.0 # monotonic time before which that is taken as still true": "a second after the machine was started",
     f"{_SRC}/follower.py Follower._check: if not self._checked: → if True:": "looks oftener than it need",
     f"{_SRC}/ledger.py Ledger._write: self.follower.own_step = None # also when the commit failed → "
     "pass # also when the commit failed": (

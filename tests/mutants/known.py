@@ -44,7 +44,7 @@ KNOWN = (
         "        except (errors.Refusal, Late, UnicodeDecodeError):\n            return None",
         "        except (errors.Refusal, Late, UnicodeDecodeError):\n            body = b'{\"inputs\":[]}'",
     ),
-    Known(_FOLLOWER, "the store is not looked at", "        self._check()\n        if self._ahead", "        if self._ahead"),
+    Known(_FOLLOWER, "the store is not looked at", "        self._check()\n        return", "        return"),
     Known(_AHEAD, "a changed cluster is taken for one that is not", "[(CLUSTERS, id), *named]", "named"),
     Known(_AHEAD, "a changed definition is taken for one that is not", "[(CLUSTERS, id), *named]", "[(CLUSTERS, id)]"),
     Known(_AHEAD, "what a document was, not what it is", "if changed else self._fleet", "if not changed else self._fleet"),

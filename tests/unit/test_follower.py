@@ -57,7 +57,7 @@ class Pair:
         samples.create(self.writer, CLUSTERS, *(cluster(f"c{number}", **parts) for number in range(4)))
         self.follower = samples.ledger_of(KNOWN, self.store).follower
 
-    async def write(self, *works: Callable[[drafts.Draft], Any]) -> None:
+    def write(self, *works: Callable[[drafts.Draft], Any]) -> None:
         """In one transaction; and then one more change, so that it is never just one."""
 
         def work(draft: drafts.Draft) -> None:
@@ -66,7 +66,6 @@ class Pair:
             draft.create(NAMESPACES, namespace(f"more-{draft.base.revision}"))
 
         samples.write(self.writer, work)
-        await asyncio.sleep(0)  # in one turn of the event loop the store is looked at once
 
     def truth(self, key: bytes) -> bytes:
         return self.writer.fleet.answer(key)
@@ -95,7 +94,7 @@ def assign(id: str, name: str) -> Callable[[drafts.Draft], Any]:
 def test_what_was_not_changed_is_answered_at_once(pair: Pair) -> None:
     async def test() -> None:
         before = pair.follower.answer(key("c1"), False)
-        await pair.write(assign("c0", "n2"))
+        pair.write(assign("c0", "n2"))
         assert pair.follower.answer(key("c1"), False) is before
         assert pair.follower.answer(key("c0"), False) == pair.truth(key("c0"))
         assert pair.follower.fleet.revision == 3
@@ -107,7 +106,7 @@ def test_what_was_changed_is_answered_as_it_is_now(pair: Pair) -> None:
     async def test() -> None:
         for changed in (key("c0"), key("c1", "platform-components")):
             pair.follower.answer(changed, False)
-        await pair.write(assign("c0", "n2"), lambda draft: draft.merge(COMPONENTS, "p1", {"oci_tag": "2.0.0"}))
+        pair.write(assign("c0", "n2"), lambda draft: draft.merge(COMPONENTS, "p1", {"oci_tag": "2.0.0"}))
         for changed in (key("c0"), key("c1", "platform-components")):
             for _ in range(2):
                 assert pair.follower.answer(changed, False) == pair.truth(changed)
@@ -120,9 +119,9 @@ def test_what_was_changed_is_answered_as_it_is_now(pair: Pair) -> None:
 
 def test_what_went_on_again_is_answered_as_it_is_then(pair: Pair) -> None:
     async def test() -> None:
-        await pair.write(assign("c0", "n2"))
+        pair.write(assign("c0", "n2"))
         assert pair.follower.answer(key("c0"), False) == pair.truth(key("c0"))
-        await pair.write(lambda draft: draft.unassign("c0", NAMESPACES, "n1"), assign("c1", "n2"))
+        pair.write(lambda draft: draft.unassign("c0", NAMESPACES, "n1"), assign("c1", "n2"))
         for id in ("c0", "c1", "c2"):
             assert pair.follower.answer(key(id), False) == pair.truth(key(id))
         pair.store.may_be_read.set()
@@ -143,7 +142,7 @@ def test_what_went_on_again_is_answered_as_it_is_then(pair: Pair) -> None:
 )
 def test_what_cannot_be_told_yet_is_waited_for(pair: Pair, id: str, work: Callable[[drafts.Draft], Any]) -> None:
     async def test() -> None:
-        await pair.write(work)
+        pair.write(work)
         with pytest.raises(Late):
             pair.follower.answer(key(id), False)
         waiting = asyncio.ensure_future(pair.follower.wait_for_answer(key(id), False))
@@ -157,7 +156,7 @@ def test_what_cannot_be_told_yet_is_waited_for(pair: Pair, id: str, work: Callab
 
 def test_a_name_that_nobody_has_any_more_is_waited_for(pair: Pair) -> None:
     async def test() -> None:
-        await pair.write(
+        pair.write(
             lambda draft: draft.delete(KNOWN.clusters, "c0"),
             lambda draft: draft.create(KNOWN.clusters, cluster("heir", cluster_dns="c0.example.com")),
         )
@@ -174,7 +173,7 @@ def test_a_reference_without_a_definition_does_not_make_others_wait(pair: Pair) 
     pair.follower.refresh()
 
     async def test() -> None:
-        await pair.write(assign("c0", "n2"))
+        pair.write(assign("c0", "n2"))
         assert pair.follower.answer(key("c0"), False) == pair.truth(key("c0"))
 
     run(test, pair)
@@ -182,7 +181,7 @@ def test_a_reference_without_a_definition_does_not_make_others_wait(pair: Pair) 
 
 def test_a_view_that_does_not_exist_is_said_at_once(pair: Pair) -> None:
     async def test() -> None:
-        await pair.write(assign("c0", "n2"))
+        pair.write(assign("c0", "n2"))
         with pytest.raises(errors.NotFound):
             pair.follower.answer(key("c0", "nothing"), False)
 
@@ -193,7 +192,7 @@ def test_answers_that_are_still_true_are_kept(pair: Pair) -> None:
     async def test() -> None:
         kept, packed = pair.follower.answer(key("c1"), False), pair.follower.answer(key("c1"), True)
         pair.follower.answer(key("c0"), False)
-        await pair.write(assign("c0", "n2"))
+        pair.write(assign("c0", "n2"))
         pair.store.may_be_read.set()
         await pair.follower.fresh()
         assert pair.follower.answer(key("c1"), False) is kept
@@ -206,7 +205,7 @@ def test_answers_that_are_still_true_are_kept(pair: Pair) -> None:
 
 def test_a_log_that_cannot_be_read_is_doubt_for_those_who_wait_only(pair: Pair) -> None:
     async def test() -> None:
-        await pair.write(assign("c0", "n2"))
+        pair.write(assign("c0", "n2"))
         pair.store.broken = True
         pair.store.may_be_read.set()
         with pytest.raises(errors.Unavailable, match="on fire"):
@@ -222,7 +221,7 @@ def test_a_log_that_cannot_be_read_is_doubt_for_those_who_wait_only(pair: Pair) 
 
 def test_a_damaged_document_is_doubt(pair: Pair) -> None:
     async def test() -> None:
-        await pair.write(assign("c0", "n2"))
+        pair.write(assign("c0", "n2"))
         del pair.store.documents[CLUSTERS]["c0"].body["cluster_dns"]
         with pytest.raises(errors.Unavailable, match="damaged"):
             pair.follower.answer(key("c0"), False)
@@ -232,7 +231,7 @@ def test_a_damaged_document_is_doubt(pair: Pair) -> None:
 
 def test_other_views_make_everything_wait(pair: Pair) -> None:
     async def test() -> None:
-        await pair.write(assign("c0", "n2"))
+        pair.write(assign("c0", "n2"))
         pair.store._views = ()
         pair.store._opened = "9"
         pair.follower.views = (View("namespaces", "namespaces", "namespaces"),)
@@ -246,7 +245,7 @@ def test_a_write_goes_on_top_of_what_is_still_being_read(pair: Pair) -> None:
     ledger = Ledger(pair.follower)
 
     async def test() -> None:
-        await pair.write(assign("c0", "n2"))
+        pair.write(assign("c0", "n2"))
         pair.follower.answer(key("c1"), False)
         writing = asyncio.ensure_future(ledger.write(assign("c1", "n2"), ORIGIN))
         await asyncio.sleep(0.01)
@@ -308,7 +307,7 @@ def test_a_follower_takes_an_outline_only_for_many() -> None:
     assert isinstance(pair.store.follow_few(Head(pair.store.epoch(), 0, ""), 1), Outline)
 
     async def test() -> None:
-        await pair.write(assign("c0", "n2"))
+        pair.write(assign("c0", "n2"))
         assert pair.follower.answer(key("c0"), False) == pair.truth(key("c0"))
         assert pair.follower.fleet.revision == 4
 
@@ -317,7 +316,7 @@ def test_a_follower_takes_an_outline_only_for_many() -> None:
 
 def test_nobody_answers_from_a_store_that_was_let_go(pair: Pair) -> None:
     async def test() -> None:
-        await pair.write(assign("c0", "n2"))
+        pair.write(assign("c0", "n2"))
         pair.follower.answer(key("c0"), False)
         lost = errors.Unavailable("the file is gone")
 
@@ -337,3 +336,59 @@ def test_a_follower_of_nothing_loads_everything_at_once(pair: Pair) -> None:
     fresh = Follower(KNOWN, lambda: pair.store)
     fresh.look()
     assert fresh.fleet.documents == pair.writer.fleet.documents
+
+
+# One look for all that are read in one turn of the event loop
+
+
+def test_what_is_read_in_one_turn_shares_one_look(pair: Pair) -> None:
+    async def test() -> None:
+        before = pair.follower.answer_read(key("c0"), False)
+        samples.write(pair.writer, assign("c0", "n2"))
+        assert pair.follower.answer_read(key("c0"), False) is before  # it was read before that write
+        await asyncio.sleep(0)
+        assert pair.follower.answer_read(key("c0"), False) == pair.truth(key("c0")) != before
+
+    run(test, pair)
+
+
+def test_the_look_of_a_task_is_nobody_elses(pair: Pair) -> None:
+    async def test() -> None:
+        before = await pair.follower.wait_for_answer(key("c0"), False)
+        samples.write(pair.writer, assign("c0", "n2"))
+        assert pair.follower.answer_read(key("c0"), False) == pair.truth(key("c0")) != before
+
+    run(test, pair)
+
+
+# A fleet that was worked out in vain
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_successor_that_comes_too_late_is_dropped(pair: Pair, monkeypatch: pytest.MonkeyPatch, in_place: bool) -> None:
+    """Meanwhile the fleet went on by itself, or another one took its place."""
+    released, made = threading.Event(), follower._successor
+
+    def held(*arguments: Any) -> Any:
+        assert released.wait(30)
+        return made(*arguments)
+
+    async def test() -> None:
+        pair.write(assign("c0", "n2"))
+        followed = MemoryStore.follow(pair.store, pair.follower.fleet.head)
+        assert followed is not None
+        monkeypatch.setattr(follower, "_successor", held)
+        late = asyncio.ensure_future(pair.follower.go_on_in_thread(followed))
+        await asyncio.sleep(0)
+        pair.write(assign("c1", "n2"))
+        if in_place:
+            pair.follower.refresh()
+        else:
+            pair.follower.fleet = pair.follower.fleet.still()
+            pair.follower.refresh()
+        released.set()
+        await late
+        assert pair.follower.fleet.revision == 5
+        assert pair.follower.fleet.documents == pair.writer.fleet.documents
+
+    run(test, pair)

@@ -136,11 +136,21 @@ def test_a_store_put_in_the_place_of_another_is_read_anew() -> None:
         return Snapshot("new", 0, {}, ()), []
 
     ledger.restore(build)
+    assert ledger.fleet.epoch == "new"
     other.follower.refresh()
     assert other.fleet.epoch == "new"
     assert other.fleet.documents["namespaces"] == {}
     create(other, "namespaces", namespace("b"))
     assert other.fleet.revision == 1
+
+
+def test_a_store_put_in_the_place_of_another_is_written_to_at_once() -> None:
+    store = MemoryStore()
+    ledger, other = samples.ledger_of(KNOWN, store), samples.ledger_of(KNOWN, store)
+    create(ledger, "namespaces", namespace("a"))
+    ledger.restore(lambda state: (Snapshot("new", 0, {}, ()), []))
+    asyncio.run(other.write(lambda draft: draft.create(NAMESPACES, namespace("b")), ORIGIN))
+    assert set(other.fleet.documents["namespaces"]) == {"b"}
 
 
 def test_a_restore_that_refuses_leaves_everything_as_it_was() -> None:

@@ -99,7 +99,7 @@ class Fast:
                 return None
         key = data[len(_START) : end]
         try:
-            body = self.follower.answer(key, packed)
+            body = self.follower.answer_read(key, packed)
         except (errors.Refusal, Late, UnicodeDecodeError):
             return None  # the ordinary route says what is wrong, or waits
         endpoint = key[key.rfind(b"/") + 1 :]
