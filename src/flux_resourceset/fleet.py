@@ -128,6 +128,9 @@ class Fleet:
         before._parts, before.answers, before.packed = {}, {}, {}
         if self.doubts:
             self.answers, self.packed = {}, {}
+        self._forget(untrue)
+
+    def _forget(self, untrue: Iterable[bytes]) -> None:
         for key in untrue:
             self.answers.pop(key, None)
             self.packed.pop(key, None)
@@ -205,9 +208,7 @@ class Fleet:
                 self.cluster_ids.pop(dns, None)
             else:
                 self.cluster_ids[dns] = owner
-        for key in step.answers:
-            self.answers.pop(key, None)
-            self.packed.pop(key, None)
+        self._forget(step.answers)
         changes.bury(self.tombstones, step.entry)
         changes.forgo(self.forgone, step.entry)
         self.revision, self.hash = step.after.revision, step.after.hash

@@ -41,6 +41,7 @@ class Follower:
         self._checked = False
         self._ahead: Ahead | None = None
         self._reading: asyncio.Task[None] | None = None  # what the log is ahead by
+        self._could_not_read = False  # it in the thread: then the next look reads it, and tells everybody what is wrong
         self._thread = ThreadPoolExecutor(1, "follower")
 
     # Asking, on the event loop
@@ -92,45 +93,45 @@ class Follower:
 
     def look(self) -> None:
         """Learn what came behind the fleet, and read it if it is not much; or raise Unavailable: no answer can be vouched for."""
-        self._look(FEW_CHANGES)
+        self._look(whole=False)
 
     def refresh(self) -> None:
         """Bring the fleet up to the store, whatever it takes; without an event loop."""
-        self._look(None)
+        self._look(whole=True)
 
-    def _look(self, few: int | None) -> None:
+    def _look(self, *, whole: bool) -> None:
         started = time.monotonic()
         if started < self._look_again:
             raise errors.Unavailable(self._doubt)
         known = self._store is not None
         try:
             try:
-                self._look_once(few)
+                self._look_once(whole)
             except errors.Unavailable:
                 if not known:
                     raise
-                self._look_once(few)  # the file may have been replaced by a good one: open what is there now
+                self._look_once(whole)  # the file may have been replaced by a good one: open what is there now
         except errors.Unavailable as exc:
             now = time.monotonic()
             if now - started > LONG_LOOK_SECONDS:  # then rest as long: others want to be told so, and /health answered
                 self._doubt, self._look_again = exc.detail, now + (now - started)
             raise
-        self.seen = time.monotonic()
+        self.seen, self._could_not_read = time.monotonic(), False
 
-    def _look_once(self, few: int | None) -> None:
+    def _look_once(self, whole: bool) -> None:
         try:
             if self._store is None:
                 self._store = self._open_store()
                 self._version = None
             version = self._store.version()
             if version != self._version:
-                self._follow(self._store, few)
+                self._follow(self._store, whole or self._could_not_read)
                 self._version = version
         except errors.Unavailable:
             self._let_go()
             raise
 
-    def _follow(self, store: Store, few: int | None) -> None:
+    def _follow(self, store: Store, whole: bool) -> None:
         """Prove that the log goes on from where the fleet stands, and go on with it; or load everything anew."""
         with damage_reported():
             self._take_own(store)
@@ -139,7 +140,7 @@ class Follower:
                 return
             head = self.fleet.head
             outline = None if self._ahead is None else self._ahead.outline
-            followed = store.follow(head) if few is None else store.follow_few(head, few, outline)
+            followed = store.follow(head) if whole else store.follow_few(head, FEW_CHANGES, outline)
             if isinstance(followed, Outline):
                 self._read_on(store, followed)
                 return
@@ -192,8 +193,7 @@ class Follower:
 
     def _have_read(self, reading: asyncio.Task[None]) -> None:
         self._reading = self._ahead = self._version = None  # so that the next look finds what is still missing, or wrong
-        if not reading.cancelled() and (failure := reading.exception()):
-            log.warning("the log cannot be read: %s", failure)  # whoever waits is told so as well
+        self._could_not_read = reading.cancelled() or reading.exception() is not None
 
     async def _read_to_end(self, store: Store) -> None:
         run = asyncio.get_running_loop().run_in_executor

@@ -98,6 +98,7 @@ def _described(refusal: errors.Refusal, place: str) -> list[str]:
 
 def exporting(follower: Follower, history: bool) -> Callable[[], bytes]:
     """Take the fleet as it is now; the result, called in any thread, writes it down."""
+    follower.refresh()
     found = exported(follower, history)
     return lambda: b"".join(found)
 

@@ -18,7 +18,7 @@ import pytest
 
 from contract.entries import bodies, commit, create, delete, entry
 from flux_resourceset import changes, errors
-from flux_resourceset.store import sqlite_files
+from flux_resourceset.store import Outline, sqlite_files
 from flux_resourceset.store.sqlite import SqliteStore
 
 
@@ -402,3 +402,10 @@ def test_a_directory_that_cannot_be_locked_is_doubt(tmp_path: Path, monkeypatch:
     with pytest.raises(errors.Unavailable, match="cannot be locked: No locks available"):
         store.begin()
     store.close()
+
+
+def test_few_changes_to_large_documents_are_outlined_too(store: SqliteStore) -> None:
+    head = store.head()
+    commit(store, entry(1, *(create("n", f"a{number}", text="x" * 100_000) for number in range(3))))
+    assert isinstance(store.follow_few(head, 10), Outline)
+    assert not isinstance(store.follow_few(head, 1000), Outline)

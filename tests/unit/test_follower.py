@@ -203,7 +203,7 @@ def test_answers_that_are_still_true_are_kept(pair: Pair) -> None:
     run(test, pair)
 
 
-def test_a_log_that_cannot_be_read_is_doubt_for_those_who_wait_only(pair: Pair) -> None:
+def test_a_log_that_the_thread_cannot_read_is_read_at_the_next_look(pair: Pair) -> None:
     async def test() -> None:
         pair.write(assign("c0", "n2"))
         pair.store.broken = True
@@ -211,10 +211,30 @@ def test_a_log_that_cannot_be_read_is_doubt_for_those_who_wait_only(pair: Pair) 
         with pytest.raises(errors.Unavailable, match="on fire"):
             await pair.follower.fresh()
         assert pair.follower.answer(key("c0"), False) == pair.truth(key("c0"))
+        assert pair.follower.fleet.revision == 4
         pair.store.broken = False
-        while pair.follower.fleet.revision < 4:
-            await asyncio.sleep(0.001)
-            pair.follower.look()
+        pair.write(assign("c1", "n2"))
+        pair.follower.look()
+        assert pair.follower.fleet.revision == 4  # in the thread again
+        assert (await pair.follower.fresh()).revision == 5
+
+    run(test, pair)
+
+
+def test_a_damaged_entry_among_many_is_doubt_for_everybody(pair: Pair) -> None:
+    async def test() -> None:
+        pair.write(assign("c0", "n2"), assign("c2", "n2"))
+        damaged = next(change.after for change in pair.store.log[-1].changes if change.id == "c2")
+        assert damaged is not None
+        del damaged["cluster_dns"]
+        pair.store.may_be_read.set()
+        with pytest.raises(errors.Unavailable, match="damaged"):
+            await pair.follower.fresh()
+        for _ in range(2):
+            with pytest.raises(errors.Unavailable, match="damaged"):
+                pair.follower.answer(key("c1"), False)
+            with pytest.raises(errors.Unavailable, match="damaged"):
+                pair.follower.look()
 
     run(test, pair)
 

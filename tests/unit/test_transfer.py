@@ -112,7 +112,9 @@ def test_an_export_beside_a_writer_is_of_one_moment(tmp_path: Path) -> None:
     writer, exporter = samples.ledger_of(KNOWN, store), samples.ledger_of(KNOWN, store)
     create(writer, "namespaces", namespace("a"))
     path = export_of(exporter, tmp_path / "fleet.json", history=True)
-    transfer.imported(samples.ledger_of(KNOWN), path, replace=False)
+    arrived = samples.ledger_of(KNOWN)
+    transfer.imported(arrived, path, replace=False)
+    assert set(arrived.fleet.documents["namespaces"]) == {"a"}
 
 
 class Busy(MemoryStore):

@@ -42,7 +42,7 @@ class FluxRoutes:
         return answer
 
     async def clusters(self, request: Request) -> Response:
-        state = (await self._follower.fresh()).still()
+        state = await self._follower.fresh()
         environment = request.query_params.get("environment")
         check_environment(self._follower.kinds, environment)
         selector = selectors.parse(request.query_params.get("selector", ""))
@@ -51,7 +51,7 @@ class FluxRoutes:
             return environment in (None, cluster["environment"]) and selector(cluster["labels"])
 
         packed = wants_gzip(request)
-        body = await heavy.run(state.list_answer, matches, LIST_FILTERS)
+        body = await heavy.run(state.still().list_answer, matches, LIST_FILTERS)
         return Answer(await heavy.run(fleet.compressed, body) if packed else body, packed)
 
 

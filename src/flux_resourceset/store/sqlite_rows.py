@@ -11,6 +11,7 @@ import msgspec
 from flux_resourceset import changes, errors
 from flux_resourceset.changes import Change, Charge, Entry, Forgone, Head, Query, Retired, Snapshot, Stored, Tombstone, View
 
+_DOCUMENT_BYTES = 4096  # of one that is not large
 _BROUGHT_BYTES = 64  # of a name that an import brings along, about
 
 _encode = msgspec.json.Encoder().encode
@@ -101,11 +102,13 @@ def document(db: sqlite3.Connection, kind: str, id: str) -> Stored | None:
 
 
 def has_more(db: sqlite3.Connection, after: int, few: int) -> bool:
-    """Whether the log behind a revision changes, or brings along, more than a few. Grows with these."""
-    if db.execute("SELECT 1 FROM changes WHERE revision > ? LIMIT 1 OFFSET ?", (after, few)).fetchone():
-        return True
-    brought = "SELECT sum(ifnull(length(retired), 0) + ifnull(length(forgone), 0)) FROM entries WHERE revision > ?"
-    return (db.execute(brought, (after,)).fetchone()[0] or 0) > few * _BROUGHT_BYTES
+    """Whether the log behind a revision changes, or brings along, more than a few, or few that are large. Grows with these."""
+    first = "SELECT length(after) AS size FROM changes WHERE revision > ? LIMIT ?"
+    count, size = db.execute(f"SELECT count(*), total(size) FROM ({first})", (after, few + 1)).fetchone()  # noqa: S608  # our words
+    (brought,) = db.execute(
+        "SELECT total(length(retired)) + total(length(forgone)) FROM entries WHERE revision > ?", (after,)
+    ).fetchone()
+    return bool(count > few or size > few * _DOCUMENT_BYTES or brought > few * _BROUGHT_BYTES)
 
 
 def changed(db: sqlite3.Connection, after: int) -> frozenset[tuple[str, str]]:
