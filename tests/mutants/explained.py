@@ -45,6 +45,8 @@ EXPLAINED: dict[str, str] = {
     f"{_SRC}/ahead.py Ahead._newest: if key in self._definitions: → if False:": "they are read again, alike",
     f"{_SRC}/follower.py Follower.__init__: self._look_again = 0.0 # monotonic time before which that is taken as still true → "
     "self._look_again = 1.0 # monotonic time before which that is taken as still true": "a second after the machine was started",
+    f'{_SRC}/follower.py Follower.__init__: self._opened = "" # when a writer last vouched for the log → '
+    "pass # when a writer last vouched for the log": "nobody asks for it before the first load, which sets it",
     f"{_SRC}/follower.py Follower._check: if not self._checked: → if True:": "looks oftener than it need",
     f"{_SRC}/ledger.py Ledger._write: self.follower.own_step = None # also when the commit failed → "
     "pass # also when the commit failed": (
