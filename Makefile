@@ -1,37 +1,51 @@
 # Everything a newcomer or CI calls. Needs Python 3.11+, make and the package registry; what needs more says so.
 PYTHON ?= python3
-BIN = .venv/bin
+VENV ?= .venv
+BIN = $(VENV)/bin
 .DEFAULT_GOAL = help
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.venv/runtime: requirements/runtime.txt pyproject.toml
+$(VENV)/runtime: requirements/runtime.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; set PYTHON=") if sys.version_info < (3, 11) else None'
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/runtime.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-.venv/dev: requirements/dev.txt .venv/runtime
+$(VENV)/dev: requirements/dev.txt $(VENV)/runtime
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@touch $@
 
-install: .venv/runtime ## create .venv with flux-resourceset and flux-resourceset-cli
+install: $(VENV)/runtime ## create .venv with flux-resourceset and flux-resourceset-cli
 
 demo: install ## serve the demo fleet on 127.0.0.1:8080 until Ctrl-C
 	@$(BIN)/python demo.py
 
-test: .venv/dev ## run the tests
-	$(BIN)/pytest -q -n 2 -m "not thorough and not fault" -p no:schemathesis --ignore tests/openapi/test_schemathesis.py
+# what does not take long, and needs nothing but Python
+FAST = -q -n 2 -m "not thorough and not fault" -p no:schemathesis --ignore tests/openapi/test_schemathesis.py
 
-test-thorough: .venv/dev ## run those that take longer: Schemathesis, faults of real processes, planted faults, the render engine against Flux Operator's own
+test: $(VENV)/dev ## run the tests
+	$(BIN)/pytest $(FAST)
+
+coverage: $(VENV)/dev ## run the tests, and say which lines of the product none of them reaches
+	rm -rf .coverage .coverage.*
+	COVERAGE_FILE=$(CURDIR)/.coverage COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml $(BIN)/pytest $(FAST)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --skip-covered
+	$(BIN)/python tests/unreached.py
+
+test-pythons: ## run the tests on every Python from 3.11 to 3.14 that is on the PATH or of pyenv, each in a .venv-3.x of its own
+	@$(PYTHON) tests/pythons.py $(MAKE)
+
+test-thorough: $(VENV)/dev ## run those that take longer: Schemathesis, faults of real processes, planted faults, the render engine against Flux Operator's own
 	$(BIN)/pytest -q -n 2 -m "thorough or fault"
 
-mutants: .venv/dev ## plant faults one at a time and name those that no test notices (part of test-thorough); ARGS=--all plants every one
+mutants: $(VENV)/dev ## plant faults one at a time and name those that no test notices (part of test-thorough); ARGS=--all plants every one
 	PYTHONPATH=tests $(BIN)/python -m mutants.run $(ARGS)
 
-lint: .venv/dev ## style, types, import layers
+lint: $(VENV)/dev ## style, types, import layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -39,30 +53,30 @@ lint: .venv/dev ## style, types, import layers
 	$(BIN)/lint-imports
 	$(BIN)/python docs/releases.py
 
-format: .venv/dev ## put the code into shape
+format: $(VENV)/dev ## put the code into shape
 	$(BIN)/ruff check --fix --quiet .
 	$(BIN)/ruff format .
 
-generate: .venv/dev ## write openapi/openapi.yaml and the generated parts of the docs
+generate: $(VENV)/dev ## write openapi/openapi.yaml and the generated parts of the docs
 	$(BIN)/python docs/generate.py
 
-bench: .venv/dev ## measure, against named anchors (uses nginx and wrk where they are)
+bench: $(VENV)/dev ## measure, against named anchors (uses nginx and wrk where they are)
 	$(BIN)/python bench/poll.py
 	$(BIN)/python bench/cli.py
 	$(BIN)/python bench/batch.py
 	$(BIN)/python bench/stall.py
 
-lock: .venv/runtime ## renew the pinned requirement files
+lock: $(VENV)/runtime ## renew the pinned requirement files
 	$(BIN)/pip install --quiet uv
 	for name in runtime dev; do $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.txt; done
 
-.PHONY: help install demo test test-thorough mutants lint format generate bench lock
+.PHONY: help install demo test coverage test-pythons test-thorough mutants lint format generate bench lock
 
 e2e-tools: ## build Flux Operator, Flux and a Kubernetes control plane from Go modules (needs Go; half an hour, once)
 	tests/e2e/tools/build.sh
 
-e2e: .venv/dev e2e-tools ## the real Flux Operator against the real server (needs Go and openssl)
+e2e: $(VENV)/dev e2e-tools ## the real Flux Operator against the real server (needs Go and openssl)
 	$(BIN)/python -m pytest tests/e2e -q
 
 lint-workflows: ## check the workflow files (needs Go)

@@ -12,17 +12,21 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import grimp
 import yaml
 
-from flux_resourceset import errors, formats, kind_files, kinds, openapi, settings
-from flux_resourceset.cli import reference
+from flux_resourceset import cluster_bundle, errors, openapi, settings
+from flux_resourceset.cli import reference_page
 from flux_resourceset.follower import Follower
+from flux_resourceset.http import app
 from flux_resourceset.http.metrics import Metrics
-from flux_resourceset.render import bundle
+from flux_resourceset.kinds import formats, kind_files, model
+from flux_resourceset.ledger import Ledger
+from flux_resourceset.render import data_functions, functions, text_functions
 from flux_resourceset.store.memory import MemoryStore
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -77,7 +81,14 @@ def metrics_table() -> str:
 def modules_table() -> str:
     """Every module, but for the insides of rooms whose name says enough."""
     rows = []
-    for path in [*PACKAGE.glob("*.py"), *PACKAGE.glob("*/__init__.py"), *PACKAGE.glob("http/*.py"), *PACKAGE.glob("store/*.py")]:
+    for path in [
+        *PACKAGE.glob("*.py"),
+        *PACKAGE.glob("*/__init__.py"),
+        *PACKAGE.glob("cli/**/*.py"),
+        *PACKAGE.glob("http/*.py"),
+        *PACKAGE.glob("kinds/*.py"),
+        *PACKAGE.glob("store/*.py"),
+    ]:
         place = path.relative_to(PACKAGE)
         sentence = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n\n")[0]
         name = str(place.parent) + "/" if place.name == "__init__.py" else str(place)
@@ -86,11 +97,68 @@ def modules_table() -> str:
     return table(("Module", "What it is for"), sorted(set(rows)))
 
 
-def layers_drawing() -> str:
+def _contracts() -> list[dict[str, Any]]:
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    contracts = pyproject["tool"]["importlinter"]["contracts"]
-    layers: list[str] = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
-    return "```text\n" + "\n".join(layer.replace("flux_resourceset.", "") for layer in layers) + "\n```\n"
+    contracts: list[dict[str, Any]] = pyproject["tool"]["importlinter"]["contracts"]
+    return contracts
+
+
+def layers_drawing() -> str:
+    """Every contract of the linter: layers as they lie on each other, and who must not know whom."""
+    parts = []
+    for contract in _contracts():
+        if contract["type"] == "layers":
+            lines = [layer.replace("flux_resourceset.", "") for layer in contract["layers"]]
+        else:
+            sources, forbidden = (", ".join(_short(contract[name])) for name in ("source_modules", "forbidden_modules"))
+            lines = [sources, f"must not import {forbidden}"]
+        parts.append(f"{contract['name']}:\n\n```text\n" + "\n".join(lines) + "\n```\n")
+    return "\n".join(parts)
+
+
+def _short(modules: Iterable[str]) -> list[str]:
+    return [module.replace("flux_resourceset.", "") for module in modules]
+
+
+def imports_drawing() -> str:
+    """Who imports whom, from the graph that the linter checks; an import that others imply is left out."""
+    graph = grimp.build_graph("flux_resourceset")
+    rooms = {module.rpartition(".")[2] for module in graph.find_children("flux_resourceset")}
+    for room in rooms:
+        graph.squash_module(f"flux_resourceset.{room}")
+    below = {
+        room: {
+            module.rpartition(".")[2]
+            for module in graph.find_modules_directly_imported_by(f"flux_resourceset.{room}")
+            if module.startswith("flux_resourceset.") and module != f"flux_resourceset.{room}"
+        }
+        for room in sorted(rooms)
+    }
+    lines = []
+    for room, imported in below.items():
+        implied = {far for near in imported for far in _reachable(near, below)}
+        lines += [f"  {room} --> {name}" for name in sorted(imported - implied)]
+    return "```mermaid\nflowchart TD\n" + "\n".join(lines) + "\n```\n"
+
+
+def _reachable(start: str, below: Mapping[str, set[str]]) -> set[str]:
+    reached: set[str] = set()
+    waiting = [start]
+    while waiting:
+        for name in below.get(waiting.pop(), set()) - reached:
+            reached.add(name)
+            waiting.append(name)
+    return reached
+
+
+def functions_table() -> str:
+    """Every function that templates may call, by the module that holds it."""
+    rooms = (
+        ("text/template, evaluated one argument after the other", functions.LAZY),
+        ("data", data_functions.TABLE),
+        ("text", text_functions.TABLE),
+    )
+    return table(("About", "Functions"), ((about, ", ".join(map(code, sorted(names)))) for about, names in rooms))
 
 
 # From the kinds
@@ -117,7 +185,7 @@ _HINTS = {
 
 
 def hints_table() -> str:
-    schema = yaml.safe_load((PACKAGE / "kind_file.schema.yaml").read_text(encoding="utf-8"))
+    schema = yaml.safe_load((PACKAGE / "kinds" / "kind_file.schema.yaml").read_text(encoding="utf-8"))
     known = schema["properties"]["metadata"]["properties"]["x-flux"]["properties"]
     if known.keys() != _HINTS.keys():
         raise SystemExit(f"docs/generate.py: _HINTS and kind_file.schema.yaml differ in {sorted(known.keys() ^ _HINTS.keys())}")
@@ -135,7 +203,7 @@ def _shown_hint(value: Any) -> str:
 
 
 def reserved_table() -> str:
-    rows = (("kind", kinds.RESERVED_KINDS), ("field", kinds.RESERVED_FIELDS))
+    rows = (("kind", model.RESERVED_KINDS), ("field", model.RESERVED_FIELDS))
     return table(("No name for a", "because it is taken"), ((what, ", ".join(map(code, sorted(names)))) for what, names in rows))
 
 
@@ -143,7 +211,7 @@ def kinds_tables() -> str:
     return "\n".join(f"### {kind.name}\n\n{kind.description}\n\n{_fields(kind)}" for kind in kind_files.load())
 
 
-def _fields(kind: kinds.Kind) -> str:
+def _fields(kind: model.Kind) -> str:
     required = kind.schema.get("required", ())
     rows = []
     for name, schema in kind.properties.items():
@@ -152,7 +220,7 @@ def _fields(kind: kinds.Kind) -> str:
     return table(("Field", "Type", "Default", "Meaning"), rows)
 
 
-def _type(schema: kinds.Schema) -> str:
+def _type(schema: model.Schema) -> str:
     if "enum" in schema:
         return " or ".join(code(option) for option in schema["enum"])
     if schema["type"] == "array":
@@ -182,13 +250,25 @@ def specification() -> dict[str, Any]:
 
 
 def endpoints_table() -> str:
+    rights = _rights()
     rows = []
     for path, item in specification()["paths"].items():
         for method in _METHODS:
             if method in item:
                 statuses = " ".join(status for status in item[method]["responses"] if status.isdigit())
-                rows.append((code(method.upper()), code(path), item[method].get("summary", ""), statuses))
-    return table(("Method", "Path", "What it does", "Statuses"), rows)
+                right = rights[method.upper(), path]
+                rows.append((code(method.upper()), code(path), item[method].get("summary", ""), right, statuses))
+    return table(("Method", "Path", "What it does", "Token", "Statuses"), rows)
+
+
+def _rights() -> dict[tuple[str, str], str]:
+    """What every method of every path asks for, from the table of routes that the server uses."""
+    kinds = kind_files.load()
+    ledger = Ledger(Follower(kinds, MemoryStore))
+    routes = app.routes(kinds, ledger, Metrics(ledger.follower), lambda: b"", writable=True)
+    return {
+        (method, route.path): endpoint.access.value for route in routes for method, endpoint in route.resource.endpoints.items()
+    }
 
 
 def headers_table() -> str:
@@ -230,6 +310,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "metrics": metrics_table,
     "modules": modules_table,
     "layers": layers_drawing,
+    "functions": functions_table,
+    "imports": imports_drawing,
     "hints": hints_table,
     "reserved": reserved_table,
     "kinds": kinds_tables,
@@ -261,7 +343,7 @@ def included(path: str, name: str | None) -> str:
 
 def outputs() -> Iterator[tuple[Path, str | None]]:
     """Every file that is generated in whole or in part, with its content; None is one that must not be."""
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted(PACKAGE.glob("*/README.md"))]:
         text = path.read_text(encoding="utf-8")
         if _PART.search(text):
             yield path, filled(text)
@@ -273,7 +355,7 @@ def outputs() -> Iterator[tuple[Path, str | None]]:
 def packaged_bundle() -> Iterator[tuple[Path, str | None]]:
     """The package carries what a cluster is given; deploy/cluster is where it is edited."""
     target = PACKAGE / "bundle"
-    wanted = {target / name: text for name, text in bundle.chosen(ROOT / "deploy" / "cluster").items()}
+    wanted = {target / name: text for name, text in cluster_bundle.chosen(ROOT / "deploy" / "cluster").items()}
     yield from wanted.items()
     yield from ((path, None) for path in sorted(target.rglob("*")) if path.is_file() and path not in wanted)
 
@@ -282,7 +364,7 @@ def command_line() -> Iterator[tuple[Path, str]]:
     """Its reference page; and the built-in kinds for it, as data, because YAML takes longer to read than help may take."""
     described = [kind.described() for kind in kind_files.load()]
     yield PACKAGE / "cli" / "builtin_kinds.json", json.dumps(described, ensure_ascii=False, indent=1) + "\n"
-    yield ROOT / "docs" / "cli.md", reference.reference(described)
+    yield ROOT / "docs" / "cli.md", reference_page.reference(described)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -33,6 +33,9 @@ _PACKAGES = {
 _NUMBER = struct.Struct("!i")
 _DECIDES_AT_THE_START = ("PYTHON", "LC_", "LANG", "TZ")  # variables that Python reads before it runs anything
 
+# What tells a process to count the lines that it runs (make coverage); whatever a test starts gets it, and nothing else of ours.
+MEASURED = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+
 Stream = int | IO[Any]
 
 
@@ -107,7 +110,7 @@ def _zygote(module: str) -> socket.socket:
     with theirs:
         process = subprocess.Popen(
             [sys.executable, __file__, module, str(theirs.fileno())], pass_fds=[theirs.fileno()],
-            env={"PATH": os.environ["PATH"]}, stdin=subprocess.DEVNULL,
+            env={"PATH": os.environ["PATH"], **MEASURED}, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     atexit.register(_end, ours, process)
     return ours

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from flux_resourceset.answers import compressed
 from flux_resourceset.changes import Document
-from flux_resourceset.fleet import Fleet, Key, compressed
-from flux_resourceset.kinds import CLUSTERS
+from flux_resourceset.fleet import Fleet, Key
+from flux_resourceset.kinds.model import CLUSTERS
 from flux_resourceset.store import Outline, Store
 
 
@@ -34,7 +35,7 @@ class Ahead:
         cluster = self._newest((CLUSTERS, id))
         if cluster["cluster_dns"] != dns:
             raise Late
-        named: list[Key] = [(kind.name, reference["id"]) for reference in cluster.get(kind.cluster_field or "", ())]
+        named: list[Key] = [(kind.name, reference["id"]) for reference in cluster.get(kind.cluster_field, ())]
         if self.outline.changed.isdisjoint([(CLUSTERS, id), *named]):
             return self._fleet.answer(key, packed)
         body = self._fleet.merged(kind, cluster, {key[1]: self._newest(key) for key in named if not self._is_forgone(key)})

@@ -1,34 +1,66 @@
-"""Files that are written as a whole or not at all, for their owner's eyes."""
+"""Files that are written as a whole or not at all: whoever looks meanwhile, or after a crash, sees the old content or the new."""
 
 from __future__ import annotations
 
 import os
-import tempfile
-from pathlib import Path
+
+Place = str | os.PathLike[str]
+
+OWNER_ONLY = 0o600  # who may read and write; files hold tokens, or everything about a fleet
+AS_USUAL = 0o666  # as the user's umask has it
+
+_BINARY: int = getattr(os, "O_BINARY", 0)  # Windows would change the ends of lines
 
 
-def replace(path: Path, content: bytes) -> None:
-    """Durably; a pipe or a device is written to as it is."""
-    path = path.resolve()
-    if path.exists() and not path.is_file():
-        path.write_bytes(content)
+def replace(file: Place, content: bytes, *, durable: bool = True, mode: int = OWNER_ONLY) -> None:
+    """Put the content in the place of the file. `durable`: it survives a loss of power, too.
+
+    A link stays a link, and what is no file, such as a pipe, is written to as it is.
+    """
+    if os.path.exists(file) and not os.path.isfile(file):
+        with open(file, "wb") as stream:
+            stream.write(content)
         return
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".part", delete=False) as file:
-        try:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
-    sync_directory(path.parent)
+    target = os.path.realpath(file)
+    draft = os.path.join(os.path.dirname(target), draft_name())
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, mode)
+    try:
+        with open(handle, "wb") as stream:  # closed before it gets its name: Windows moves no open file
+            stream.write(content)
+            if durable:
+                stream.flush()
+                os.fsync(stream.fileno())
+        os.replace(draft, target)
+    except BaseException:
+        _remove(draft)
+        raise
+    if durable:
+        sync_directory(os.path.dirname(target))
 
 
-def sync_directory(path: Path) -> None:
-    """So that names in it survive a loss of power too."""
+def draft_name() -> str:
+    """Of its own for each writing, in any process, and as long whatever the file is called."""
+    return f".flux-resourceset-{os.urandom(8).hex()}.part"
+
+
+def is_draft(name: str) -> bool:
+    """Whether a file was left by a process that was killed while it wrote."""
+    return name.startswith(".flux-resourceset-") and name.endswith(".part")
+
+
+def sync_directory(path: Place) -> None:
+    """So that the names in it survive a loss of power, too. Windows has no such thing."""
+    if os.name == "nt":
+        return
     directory = os.open(path, os.O_RDONLY)
     try:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+def _remove(draft: str) -> None:
+    try:
+        os.unlink(draft)
+    except OSError:
+        pass  # what went wrong before it is what has to be told

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from flux_resourceset.kinds import CLUSTERS
+CLUSTERS = "clusters"  # the one kind that is named here: decommissioned, they leave tombstones
 
 Document = dict[str, Any]
 Operation = Literal["create", "update", "delete"]
@@ -114,10 +114,11 @@ class Snapshot(msgspec.Struct, frozen=True):
     views: tuple[View, ...] = ()
     replaced: tuple[str, ...] = ()  # the epochs in whose place an import has put this one
     opened: str = ""  # when a writer last vouched for it
+    base: int = 0  # the revision up to which the log was folded away: its entries begin with the next one
 
 
 class Query(msgspec.Struct, frozen=True):
-    """Which entries of the log are wanted, newest first."""
+    """Which entries of the log are wanted: oldest first those above a revision (`after`), or else newest first."""
 
     kind: str | None = None
     id: str | None = None
@@ -125,11 +126,17 @@ class Query(msgspec.Struct, frozen=True):
     since: str | None = None
     until: str | None = None
     before: int | None = None
+    after: int | None = None
     limit: int = 100
+
+    @property
+    def ascending(self) -> bool:
+        return self.after is not None
 
     def matches(self, entry: Entry) -> bool:
         return (
             (self.before is None or entry.revision < self.before)
+            and (self.after is None or entry.revision > self.after)
             and (self.actor is None or entry.actor == self.actor)
             and (self.since is None or entry.time >= self.since)
             and (self.until is None or entry.time <= self.until)
@@ -174,10 +181,10 @@ def chained(previous: str, entry: Entry) -> str:
     may change ten thousand documents, and other threads want their turn.
     """
     about = msgspec.structs.replace(entry, changes=())
-    found = hashlib.sha256(previous.encode() + _canonical(about))
+    digest = hashlib.sha256(previous.encode() + _canonical(about))
     for change in entry.changes:
-        found.update(_canonical((change.kind, change.id, change.operation, change.after)))
-    return found.hexdigest()
+        digest.update(_canonical((change.kind, change.id, change.operation, change.after)))
+    return digest.hexdigest()
 
 
 def timestamp(moment: datetime.datetime) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,9 +10,11 @@ from typing import Any
 import jsonschema_rs
 import msgspec
 
-from flux_resourceset import formats, strict_json
+from flux_resourceset import strict_json
 from flux_resourceset.errors import MAX_VIOLATIONS, Violation
-from flux_resourceset.kinds import CLUSTERS, Kind, Kinds, Schema
+from flux_resourceset.json_pointers import pointer, steps
+from flux_resourceset.kinds import formats
+from flux_resourceset.kinds.model import CLUSTERS, Kind, Kinds
 
 Document = dict[str, Any]
 
@@ -28,15 +29,9 @@ SECRET_ENDINGS = (
 SECRET_WORDS = frozenset({"secret", "token", "authtoken", "accesstoken", "bearertoken"})
 
 
-def pointer(path: Iterable[str | int]) -> str:
-    """A JSON pointer (RFC 6901)."""
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
-
-
 def at(document: Any, place: str) -> Any:
     """What stands at a JSON pointer; None where nothing does."""
-    for step in place.split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
+    for name in steps(place):
         if isinstance(document, list) and name.isdecimal() and int(name) < len(document):
             document = document[int(name)]
         else:
@@ -49,35 +44,7 @@ def at(document: Any, place: str) -> Any:
 
 def completed(kind: Kind, document: Document) -> Document:
     """The document with every default filled in, in the order of the schema."""
-    result: Document = _completed(kind, kind.schema, document)
-    return result
-
-
-def _completed(kind: Kind, schema: Schema, value: Any) -> Any:
-    if isinstance(value, dict):
-        return _completed_object(kind, schema, value)
-    if isinstance(value, list) and isinstance(schema.get("items"), dict):
-        return [_completed(kind, schema["items"], item) for item in value]
-    return value
-
-
-def _completed_object(kind: Kind, schema: Schema, value: Document) -> Document:
-    properties = schema.get("properties", {})
-    others = schema.get("additionalProperties")
-    result: Document = {}
-    for name, sub in properties.items():
-        if name in value:
-            result[name] = _completed(kind, sub, value[name])
-        elif "default" in sub:
-            result[name] = _completed(kind, sub, copy.deepcopy(sub["default"]))
-    for name, item in value.items():
-        if name not in properties:
-            result[name] = _completed(kind, others, item) if isinstance(others, dict) else item
-    if "if" in schema:
-        branch = schema.get("then" if kind.condition(schema["if"]).is_valid(result) else "else", {})
-        for name, sub in branch.get("properties", {}).items():
-            if name not in result and "default" in sub:
-                result[name] = _completed(kind, sub, copy.deepcopy(sub["default"]))
+    result: Document = kind.shape.completed(document)
     return result
 
 
@@ -104,12 +71,12 @@ def violations(kinds: Kinds, kind: Kind, document: Any, kept: Document | None = 
     size, values = _extent(document) if _is_bounded(document) else (math.inf, math.inf)
     if size > MAX_BYTES or values > MAX_VALUES:
         return [Violation("", f"has more than {MAX_BYTES} bytes or {MAX_VALUES} values, for which no answer to Flux has room")]
-    found = itertools.chain(
+    everything = itertools.chain(
         (violation for error in _schema_errors(kind, document, size * values) for violation in _explained(error)),
         _unsafe(document, ()),
         _cluster_violations(kinds, document, kept or {}) if kind.name == CLUSTERS else (),
     )
-    return list(dict.fromkeys(itertools.islice(found, MAX_VIOLATIONS)))
+    return list(dict.fromkeys(itertools.islice(everything, MAX_VIOLATIONS)))
 
 
 def _is_bounded(document: Document) -> bool:

@@ -10,12 +10,11 @@ import msgspec
 from flux_resourceset import documents, errors, fleet, json_pieces, rules
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Change, Document, Forgone, Retired
-from flux_resourceset.documents import pointer
 from flux_resourceset.errors import Violation
-from flux_resourceset.kinds import CLUSTERS, Kind
+from flux_resourceset.json_pointers import pointer
+from flux_resourceset.kinds.model import CLUSTERS, Kind, Referenced
 from flux_resourceset.overlay import Key, Overlay
 
-_SHOWN_WARNINGS = 10  # enough to see what is meant
 _BYTES_PER_STEP = 64  # of changed documents, so that one large value cannot be put into thousands of clusters
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -30,7 +29,7 @@ class Precondition(NamedTuple):
     def check(self, subject: str, revision: int | None) -> None:
         tags = set() if revision is None else {"*", f'"{revision}"'}
         if self.if_match is not None and not tags & self.if_match:
-            at = f"is at revision {revision}" if revision else "does not exist"
+            at = f"is at revision {revision}" if revision else "was not found"
             raise errors.PreconditionFailed(
                 f"{subject} {at}, not at {', '.join(sorted(self.if_match))}; read it again, merge and retry"
             )
@@ -44,7 +43,7 @@ class Draft:
         self.budget = budget or Budget()
         self.kinds = base.kinds
         self.forced = False
-        self._warnings: list[str] = []
+        self.warnings: list[str] = []  # of what is allowed and can hardly be meant; complete once it is finished
         # what an import may do beyond a write; `imports` says when, and warns of it
         self.may_rename = False
         self.may_misname = False  # patch keys
@@ -65,7 +64,7 @@ class Draft:
     def require(self, kind: str, id: str) -> Document:
         document = self.get(kind, id)
         if document is None:
-            raise errors.NotFound(f"{rules.subject(kind, id)} does not exist", extra={"kind": kind, "id": id})
+            raise rules.not_found(kind, id)
         return document
 
     def expect(self, kind: str, id: str, precondition: Precondition) -> None:
@@ -82,16 +81,16 @@ class Draft:
 
     def replace(self, kind: Kind, id: str, document: Any, must: str = "PUT must") -> None:
         before = self.require(kind.name, id)
-        found = []
+        violations = []
         if isinstance(document, dict):
             document = {**self._left(kind, id), "id": id, **document}
             if kind.name == CLUSTERS:
-                found = [
+                violations = [
                     Violation(pointer([name]), f"is not empty; send {_empty(before[name])} to empty it: {must} name it")
                     for name in (*self.kinds.by_field, "patches")
                     if name not in document and before.get(name)
                 ]
-        self._put(kind, id, document, found)
+        self._put(kind, id, document, violations)
 
     def create_at(self, kind: Kind, id: str, document: Any) -> None:
         if isinstance(document, dict):
@@ -100,8 +99,8 @@ class Draft:
 
     def merge(self, kind: Kind, id: str, patch: Any) -> None:
         before = self.require(kind.name, id)
-        found = list(self._nulls(kind, id, patch)) if isinstance(patch, dict) else []
-        self._put(kind, id, documents.merge_patch(before, patch), found)
+        violations = list(self._nulls(kind, id, patch)) if isinstance(patch, dict) else []
+        self._put(kind, id, documents.merge_patch(before, patch), violations)
 
     def _nulls(self, kind: Kind, id: str, patch: Document) -> Iterator[Violation]:
         """Where null would empty what PUT demands to be emptied in so many words."""
@@ -150,7 +149,7 @@ class Draft:
         return tuple(Forgone(kind, id) for kind, id in sorted(self._lost - self.base.forgone))
 
     def warn(self, message: str) -> None:
-        self._warnings.append(message)
+        self.warnings.append(message)
 
     def delete(self, kind: Kind, id: str, force: bool = False) -> Document:
         before = self.require(kind.name, id)
@@ -161,43 +160,43 @@ class Draft:
 
     # Parts of a cluster
 
-    def reference(self, cluster_id: str, kind: Kind, id: str) -> Document:
-        found = self.held_reference(cluster_id, kind, id)
-        if found is None:
+    def reference(self, cluster_id: str, kind: Referenced, id: str) -> Document:
+        held = self.held_reference(cluster_id, kind, id)
+        if held is None:
             raise errors.NotFound(
                 f'{rules.subject(CLUSTERS, cluster_id)} does not have {kind.singular} "{id}"; assign it first',
                 extra={"kind": CLUSTERS, "id": cluster_id},
             )
-        return found
+        return held
 
-    def held_reference(self, cluster_id: str, kind: Kind, id: str) -> Document | None:
-        found = self._reference(self.require(CLUSTERS, cluster_id), kind, id)
-        return found[1] if found else None
+    def held_reference(self, cluster_id: str, kind: Referenced, id: str) -> Document | None:
+        held = self._reference(self.require(CLUSTERS, cluster_id), kind, id)
+        return held[1] if held else None
 
-    def assign(self, cluster_id: str, kind: Kind, id: str, reference: Any) -> None:
+    def assign(self, cluster_id: str, kind: Referenced, id: str, reference: Any) -> None:
         """Add a reference, or replace the one that is there."""
         cluster = self.require(CLUSTERS, cluster_id)
-        found = self._reference(cluster, kind, id)
+        held = self._reference(cluster, kind, id)
         if not isinstance(reference, dict):
             raise rules.invalid(CLUSTERS, cluster_id, [Violation("", "must be a JSON object")])
         if reference.get("id", id) != id:
             raise rules.invalid(CLUSTERS, cluster_id, [Violation("/id", f"must be {id}, as in the path, or left out")])
-        field = kind.cluster_field or ""
+        field = kind.cluster_field
         references = list(cluster[field])
-        position = found[0] if found else len(references)
+        position = held[0] if held else len(references)
         references[position:] = [{**reference, "id": id}, *references[position + 1 :]]
         self._put(self.kinds.clusters, cluster_id, {**cluster, field: references}, below=pointer([field, position]))
 
-    def merge_reference(self, cluster_id: str, kind: Kind, id: str, patch: Any) -> None:
+    def merge_reference(self, cluster_id: str, kind: Referenced, id: str, patch: Any) -> None:
         self.assign(cluster_id, kind, id, documents.merge_patch(self.reference(cluster_id, kind, id), patch))
 
-    def unassign(self, cluster_id: str, kind: Kind, id: str) -> int:
+    def unassign(self, cluster_id: str, kind: Referenced, id: str) -> int:
         """Drop a reference if it is there, and its patches; how many patch keys went with it."""
         cluster = self.require(CLUSTERS, cluster_id)
-        found = self._reference(cluster, kind, id)
-        if found is None:
+        held = self._reference(cluster, kind, id)
+        if held is None:
             return 0
-        field = kind.cluster_field or ""
+        field = kind.cluster_field
         references = [reference for reference in cluster[field] if reference["id"] != id]
         patches = dict(cluster["patches"])
         removed = len(patches.pop(id, ())) if kind.patches else 0
@@ -228,13 +227,13 @@ class Draft:
         self.set_patches(cluster_id, id, documents.merge_patch(self.patches(cluster_id, id), patch))
 
     @staticmethod
-    def _reference(cluster: Document, kind: Kind, id: str) -> tuple[int, Document] | None:
-        references = enumerate(cluster[kind.cluster_field or ""])
+    def _reference(cluster: Document, kind: Referenced, id: str) -> tuple[int, Document] | None:
+        references = enumerate(cluster[kind.cluster_field])
         return next(((position, ref) for position, ref in references if ref["id"] == id), None)
 
     # Checking one document
 
-    def _put(self, kind: Kind, id: str, document: Any, found: list[Violation] | None = None, below: str = "") -> str:
+    def _put(self, kind: Kind, id: str, document: Any, violations: list[Violation] | None = None, below: str = "") -> str:
         """Take a document into the draft, or refuse it with everything that is wrong with it.
 
         `below` is the place in the document that the request's body stands for: pointers count from there.
@@ -244,13 +243,13 @@ class Draft:
         if isinstance(document, dict):
             kept = {name: value for name, value in self._left(kind, id).items() if document.get(name) == value}
             document = documents.completed(kind, {name: value for name, value in document.items() if name not in kept})
-        found = [*documents.violations(self.kinds, kind, document, kept), *(found or ())]
+        violations = [*documents.violations(self.kinds, kind, document, kept), *(violations or ())]
         if isinstance(document, dict):
-            found += self._changed_identity(kind, id, document)
-        if found:
+            violations += self._changed_identity(kind, id, document)
+        if violations:
             if isinstance(document, dict):
-                found += self._related(kind, id, document)
-            raise rules.invalid(kind.name, id, [_relative(violation, below) for violation in found])
+                violations += self._related(kind, id, document)
+            raise rules.invalid(kind.name, id, [_relative(violation, below) for violation in violations])
         if below:  # references that a sub-resource adds are told of in its own terms
             related = [_relative(v, below) for v in self._related(kind, id, document) if v.pointer.startswith(below)]
             if related:
@@ -280,56 +279,48 @@ class Draft:
             yield from rules.unknown_references(self._view, id, document, self._lost)
         if kind.name == CLUSTERS and not self.may_misname:
             yield from rules.misnamed_patches(self._view, id, document)
-        if kind.patch_keys and not self.may_misname:
+        if isinstance(kind, Referenced) and kind.patch_keys and not self.may_misname:
             yield from rules.misnaming(self._view, kind, id, document)
         if kind.dependencies:
             yield from rules.broken_dependencies(self._view, kind, id, document)
 
     # Checking the whole
 
-    @property
-    def warnings(self) -> list[str]:
-        """What `finish` found that can hardly be meant; a change to thousands of clusters tells of the first."""
-        return self.first_warnings(_SHOWN_WARNINGS)
-
     def let_go(self) -> None:
         """Of its documents, one by one; nothing can be asked of it any more but its warnings."""
         json_pieces.let_go(self._view.after, 1)
 
-    def first_warnings(self, count: int) -> list[str]:
-        more = len(self._warnings) - count
-        return self._warnings[:count] + ([f"and {more} more warnings"] if more > 0 else [])
-
     def finish(self) -> tuple[Change, ...]:
         """The changes, in the order they were made; refuses what must not become true."""
-        found = self.changes()
-        for refusal in self.refusals(found):
+        changes = self.changes()
+        for refusal in self.refusals(changes):
             raise refusal
-        return found
+        return changes
 
     def changes(self) -> tuple[Change, ...]:
         return tuple(self._changes())
 
-    def refusals(self, found: tuple[Change, ...]) -> Iterator[errors.Refusal]:
+    def refusals(self, changes: tuple[Change, ...]) -> Iterator[errors.Refusal]:
         """Everything that speaks against the whole. Grows with what is touched."""
-        yield from rules.taken_names(self._view, found)
-        for change in found:
+        yield from rules.taken_names(self._view, changes)
+        for change in changes:
             self.budget.spend()
             kind = self.kinds.by_name[change.kind]
             if change.after is None:
                 force = (change.kind, change.id) in self._force
-                yield from self._heeded(rules.still_used(self._view, kind, change.id, force))
+                yield from self._without_warnings(rules.still_used(self._view, kind, change.id, force))
             else:
                 violations = list(self._related(kind, change.id, change.after))
                 if violations:
                     yield rules.invalid(kind.name, change.id, violations)
-                yield from self._heeded(rules.doubts(self._view, change))
-        yield from self._heeded(rules.large_answers(self._view, found))
+                yield from self._without_warnings(rules.new_warnings(self._view, change))
+        yield from self._without_warnings(rules.large_answers(self._view, changes))
 
-    def _heeded(self, found: Iterator[errors.Refusal | rules.Warned]) -> Iterator[errors.Refusal]:
-        for item in found:
-            if isinstance(item, rules.Warned):
-                self._warnings.append(item.message)
+    def _without_warnings(self, objections: Iterator[errors.Refusal | rules.Warning]) -> Iterator[errors.Refusal]:
+        """The refusals among them; the warnings are kept."""
+        for item in objections:
+            if isinstance(item, rules.Warning):
+                self.warnings.append(item.message)
                 self.forced = self.forced or item.forced
             else:
                 yield item

@@ -6,12 +6,10 @@ import collections
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import NamedTuple
 
-import msgspec
-
-from flux_resourceset import merge
+from flux_resourceset import answers
 from flux_resourceset.changes import Document
 from flux_resourceset.fleet import Fleet
-from flux_resourceset.kinds import CLUSTERS, Kind, Kinds
+from flux_resourceset.kinds.model import CLUSTERS, Kinds, Referenced
 
 _NAMED = 20  # of the clusters: as many as fit on a screen beside the question
 
@@ -37,7 +35,7 @@ class State(NamedTuple):
     definitions: Mapping[str, Mapping[str, Document]]  # by kind and id
     tombstones: Set[str]  # DNS names
 
-    def of(self, kind: Kind) -> Mapping[str, Document]:
+    def of(self, kind: Referenced) -> Mapping[str, Document]:
         return self.definitions.get(kind.name, {})
 
 
@@ -64,7 +62,7 @@ class Effect(NamedTuple):
 
 
 def state_of(fleet: Fleet) -> State:
-    bodies = {kind: {id: stored.body for id, stored in found.items()} for kind, found in fleet.documents.items()}
+    bodies = {kind: {id: stored.body for id, stored in of_kind.items()} for kind, of_kind in fleet.documents.items()}
     return state(bodies, fleet.tombstones.keys())
 
 
@@ -75,8 +73,8 @@ def state(bodies: Mapping[str, Mapping[str, Document]], tombstones: Set[str]) ->
 
 def between(kinds: Kinds, before: State, after: State) -> list[Effect]:
     """What changes for whom, the worst first. Grows with documents."""
-    found = [*_comings_and_goings(before, after), *_other_answers(kinds, before, after)]
-    return sorted(found, key=lambda effect: (_SORTS.index(effect.sort), effect.dns))
+    effects = [*_comings_and_goings(before, after), *_other_answers(kinds, before, after)]
+    return sorted(effects, key=lambda effect: (_SORTS.index(effect.sort), effect.dns))
 
 
 def _comings_and_goings(before: State, after: State) -> Iterator[Effect]:
@@ -88,38 +86,32 @@ def _comings_and_goings(before: State, after: State) -> Iterator[Effect]:
 
 def _other_answers(kinds: Kinds, before: State, after: State) -> Iterator[Effect]:
     touched = [kind for kind in kinds.referenced if before.of(kind) != after.of(kind)]
-    old_parts: merge.Parts = {}
-    new_parts: merge.Parts = {}
+    old_encoder, new_encoder = answers.Encoder(), answers.Encoder()
     for dns in before.clusters.keys() & after.clusters.keys():
         same = before.clusters[dns] == after.clusters[dns]
         views: list[Difference] = []
         for kind in touched if same else kinds.referenced:
-            old, new = _answer(kind, before, dns, old_parts), _answer(kind, after, dns, new_parts)
+            old, new = _digests(old_encoder, kind, before, dns), _digests(new_encoder, kind, after, dns)
             if old != new:
                 views += _differences(kind.endpoint, old, new)
         if views:
             yield Effect(_LOSES if any(view.lost for view in views) else _CHANGES, dns, tuple(views))
 
 
-def _answer(kind: Kind, state: State, dns: str, parts: merge.Parts) -> bytes:
-    return merge.answer(kind, state.clusters[dns], state.of(kind), parts)[0]
+def _digests(encoder: answers.Encoder, kind: Referenced, state: State, dns: str) -> dict[str, str]:
+    return encoder.digests(kind, state.clusters[dns], state.of(kind))
 
 
-def _differences(endpoint: str, before: bytes, after: bytes) -> Iterator[Difference]:
-    old, new = _digests(before), _digests(after)
+def _differences(endpoint: str, old: dict[str, str], new: dict[str, str]) -> Iterator[Difference]:
     changed = sum(1 for id in old.keys() & new.keys() if old[id] != new[id])
-    found = Difference(endpoint, len(old.keys() - new.keys()), len(new.keys() - old.keys()), changed)
-    if any(found[1:]):  # else they only stand in another order
-        yield found
+    difference = Difference(endpoint, len(old.keys() - new.keys()), len(new.keys() - old.keys()), changed)
+    if any(difference[1:]):  # else they only stand in another order
+        yield difference
 
 
-def _digests(body: bytes) -> dict[str, str]:
-    return {found["id"]: found["digest"] for found in msgspec.json.decode(body)["inputs"]}
-
-
-def described(found: Iterable[Effect]) -> list[str]:
+def described(effects: Iterable[Effect]) -> list[str]:
     """For a person to read: how many of each sort, and the first by name."""
-    effects = list(found)
+    effects = list(effects)
     counts = collections.Counter(effect.sort for effect in effects)
     lines = [f"{sort}: {counts[sort]}" + (f" ({_MEANING[sort]})" if sort in _MEANING else "") for sort in _SORTS if counts[sort]]
     lines += [f"  {effect}" for effect in effects[:_NAMED]]

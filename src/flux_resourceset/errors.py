@@ -47,7 +47,7 @@ def shortened(text: str, most: int) -> str:
 
 
 class Error(Exception):
-    """The root of everything this program raises on purpose."""
+    """The root of what the server raises on purpose; the command line and the render engine have failures of their own."""
 
 
 class StartupError(Error):
@@ -75,93 +75,93 @@ class Refusal(Error):
 
 
 class BadRequest(Refusal):
-    status, code, title = 400, "bad-request", "The request cannot be understood"
+    status, code, title = 400, "bad-request", "Bad request"
 
 
 class MalformedBody(BadRequest):
-    code, title = "malformed-body", "The body is not acceptable JSON"
+    code, title = "malformed-body", "Invalid JSON body"
 
 
 class BadQuery(BadRequest):
-    code, title = "bad-query", "A query parameter is wrong"
+    code, title = "bad-query", "Invalid query parameter"
 
 
 class Unauthorized(Refusal):
-    status, code, title = 401, "unauthorized", "A valid token is needed"
+    status, code, title = 401, "unauthorized", "Unauthorized: a valid token is needed"
 
 
 class Forbidden(Refusal):
-    status, code, title = 403, "forbidden", "The token does not have this right"
+    status, code, title = 403, "forbidden", "Forbidden: the token does not have this right"
 
 
 class NotFound(Refusal):
-    status, code, title = 404, "not-found", "There is no such thing"
+    status, code, title = 404, "not-found", "Not found"
 
 
 class MethodNotAllowed(Refusal):
-    status, code, title = 405, "method-not-allowed", "This path does not take that method"
+    status, code, title = 405, "method-not-allowed", "Method not allowed"
 
 
 class RequestTimeout(Refusal):
-    status, code, title = 408, "request-timeout", "The request was not sent in time"
+    status, code, title = 408, "request-timeout", "Request timeout"
 
 
 class Conflict(Refusal):
-    status, code, title = 409, "conflict", "The request conflicts with what is stored"
+    status, code, title = 409, "conflict", "Conflict with what is stored"
 
 
 class AlreadyExists(Conflict):
-    code, title = "already-exists", "It exists already"
+    code, title = "already-exists", "Already exists"
 
 
 class InUse(Conflict):
-    code, title = "in-use", "Something else needs it"
+    code, title = "in-use", "Still in use"
 
 
 class PreconditionFailed(Refusal):
-    status, code, title = 412, "precondition-failed", "The document is not the one you expected"
+    status, code, title = 412, "precondition-failed", "Precondition failed: the document is at another revision"
 
 
 class BodyTooLarge(Refusal):
-    status, code, title = 413, "body-too-large", "The body is too large"
+    status, code, title = 413, "body-too-large", "Request body too large"
 
 
 class UnsupportedMediaType(Refusal):
-    status, code, title = 415, "unsupported-media-type", "The body must be JSON"
+    status, code, title = 415, "unsupported-media-type", "Unsupported media type"
 
 
 class Invalid(Refusal):
-    status, code, title = 422, "invalid-document", "The document breaks its rules"
+    status, code, title = 422, "invalid-document", "Invalid document"
 
     @classmethod
     def document(cls, subject: str, violations: Iterable[Violation]) -> Invalid:
-        found = tuple(violations)
-        shown = "; ".join(f"{shortened(v.pointer, 200) or 'document'} {shortened(v.message, 500)}" for v in found[:3])
-        more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
-        return cls(f"{subject}: {shown}{more}", violations=found)
+        listed = tuple(violations)
+        shown = "; ".join(f"{shortened(v.pointer, 200) or 'document'} {shortened(v.message, 500)}" for v in listed[:3])
+        more = f"; and {len(listed) - 3} more" if len(listed) > 3 else ""
+        return cls(f"{subject}: {shown}{more}", violations=listed)
 
 
 class KeyReused(Invalid):
-    code, title = "idempotency-key-reused", "The idempotency key belongs to another request"
+    code, title = "idempotency-key-reused", "Idempotency key used for another request"
 
 
 class BadFilter(Invalid):
-    code, title = "bad-filter", "A filter has a value that nothing can have"
+    code, title = "bad-filter", "Invalid filter value"
 
 
 class TooExpensive(Invalid):
-    code, title = "too-expensive", "The request takes more work than one may"
+    code, title = "too-expensive", "Request too expensive"
 
 
 class AnswerTooLarge(Invalid):
-    code, title = "answer-too-large", "Flux would refuse or cut the answer"
+    code, title = "answer-too-large", "Answer too large for Flux"
 
 
 class Internal(Refusal):
-    status, code, title = 500, "internal-error", "The server failed"
+    status, code, title = 500, "internal-error", "Internal server error"
 
 
 class Unavailable(Refusal):
     """Doubt about the data: Flux keeps what it has when it sees this."""
 
-    status, code, title = 503, "unavailable", "The data cannot be vouched for right now"
+    status, code, title = 503, "unavailable", "Service unavailable: the data cannot be trusted right now"

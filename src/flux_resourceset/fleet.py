@@ -6,34 +6,15 @@ Fed by snapshots and the change log only, so the writer, a second process and a 
 from __future__ import annotations
 
 import copy
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from flux_resourceset import changes, documents, errors, merge, views
+from flux_resourceset import answers, changes, documents, errors, flux_limits, views
 from flux_resourceset.changes import Document, Stored
-from flux_resourceset.kinds import CLUSTERS, Kind, Kinds
+from flux_resourceset.kinds.model import CLUSTERS, Kind, Kinds, Referenced
 
 Key = tuple[str, str]  # kind and id
-
-MAX_BODY_BYTES = 900 * 1024  # Flux Operator refuses a body that is longer; we stay below it
-MAX_INPUTS = 10_000  # the largest spec.filter.limit; Flux cuts the rest in silence, and deletes it
-
-_encode = msgspec.json.Encoder().encode
-_EMPTY = b'{"inputs":[]}'
-
-
-def compressed(body: bytes) -> bytes:
-    """In gzip's form, without a time: equal bodies give equal bytes."""
-    # Level 1 and a window of 8 KiB (13 bits; 16 more say gzip): answers repeat themselves so much, and so near, that more
-    # gains next to nothing, and clearing zlib's usual 256 KiB takes five times as long as packing a usual answer.
-    packer = zlib.compressobj(1, zlib.DEFLATED, 16 + 13, 7)
-    return packer.compress(body) + packer.flush()
-
-
-def exceeds(body: bytes, inputs: int) -> bool:
-    return len(body) >= MAX_BODY_BYTES or inputs > MAX_INPUTS
 
 
 class Step:
@@ -63,7 +44,7 @@ class Fleet:
         self.users: dict[Key, frozenset[str]] = {}  # (kind, id) → the clusters that refer to it
         self.unknown: list[str] = []
         self.doubts: dict[str, str] = {}  # endpoint → why its answers cannot be trusted, though the store can
-        self._parts: merge.Parts = {}
+        self._encoder = answers.Encoder()
         self.answers: dict[bytes, bytes] = {}  # b"<dns>/<endpoint>" → body
         self.packed: dict[bytes, bytes] = {}  # the same, gzipped
 
@@ -71,14 +52,14 @@ class Fleet:
     def head(self) -> changes.Head:
         return changes.Head(self.epoch, self.revision, self.hash)
 
-    def still(self) -> Fleet:
+    def copied(self) -> Fleet:
         """The documents as they are now, for a thread to work on while the fleet goes on. Grows a little with documents."""
-        taken = copy.copy(self)
-        taken.documents = {kind: dict(found) for kind, found in self.documents.items()}
-        taken.tombstones, taken.forgone = dict(self.tombstones), set(self.forgone)
-        taken.cluster_ids, taken.users = dict(self.cluster_ids), dict(self.users)
-        taken._parts, taken.answers, taken.packed = {}, {}, {}
-        return taken
+        copied = copy.copy(self)
+        copied.documents = {kind: dict(of_kind) for kind, of_kind in self.documents.items()}
+        copied.tombstones, copied.forgone = dict(self.tombstones), set(self.forgone)
+        copied.cluster_ids, copied.users = dict(self.cluster_ids), dict(self.users)
+        copied._encoder, copied.answers, copied.packed = answers.Encoder(), {}, {}
+        return copied
 
     # Feeding
 
@@ -96,12 +77,12 @@ class Fleet:
             for kind_referred_to in self.kinds.referenced:
                 for reference in _references(kind_referred_to, cluster.body):
                     users.setdefault((kind_referred_to.name, reference), set()).add(id)
-        self.users = {key: frozenset(found) for key, found in users.items()}
+        self.users = {key: frozenset(clusters) for key, clusters in users.items()}
         self.tombstones = {tombstone.dns: tombstone for tombstone in snapshot.tombstones}
         self.forgone = set(snapshot.forgone)
-        self.heed(snapshot.views)
+        self.compare_views(snapshot.views)
 
-    def heed(self, remembered: Iterable[changes.View]) -> None:
+    def compare_views(self, remembered: Iterable[changes.View]) -> None:
         """Hold what the documents were written for against the kinds of today. Grows with clusters if these are others."""
         clusters = self.documents[CLUSTERS].values()
         self.doubts = views.losses(remembered, self.kinds, lambda field: sum(bool(stored.body.get(field)) for stored in clusters))
@@ -124,8 +105,8 @@ class Fleet:
 
     def inherit(self, before: Fleet, untrue: Iterable[bytes]) -> None:
         """Take over the answers of the fleet in whose place this one comes, but for those that are not true any more."""
-        self._parts, self.answers, self.packed = before._parts, before.answers, before.packed
-        before._parts, before.answers, before.packed = {}, {}, {}
+        self._encoder, self.answers, self.packed = before._encoder, before.answers, before.packed
+        before.answers, before.packed = {}, {}
         if self.doubts:
             self.answers, self.packed = {}, {}
         self._forget(untrue)
@@ -172,7 +153,7 @@ class Fleet:
         self, step: Step, moved: dict[Key, tuple[set[str], set[str]]], id: str, before: Document | None, after: Document | None
     ) -> None:
         for kind in self.kinds.referenced:
-            if before and after and before.get(kind.cluster_field or "") == after.get(kind.cluster_field or ""):
+            if before and after and before.get(kind.cluster_field) == after.get(kind.cluster_field):
                 continue
             old, new = _references(kind, before), _references(kind, after)
             for gone in old - new:
@@ -188,7 +169,7 @@ class Fleet:
             step.answers += [_key(dns, kind) for kind in self.kinds.referenced]
 
     def _step_definition(self, step: Step, kind: Kind, id: str) -> None:
-        if kind.cluster_field is None:
+        if not isinstance(kind, Referenced):
             return
         for user in step.users.get((kind.name, id), self.users.get((kind.name, id), frozenset())):
             cluster = step.documents.get((CLUSTERS, user)) or self.documents[CLUSTERS].get(user)
@@ -229,7 +210,7 @@ class Fleet:
         if body is None:
             body = self._prepare(key)
             if packed:
-                body = compressed(body)
+                body = answers.compressed(body)
             prepared[key] = body
         return body
 
@@ -239,31 +220,31 @@ class Fleet:
         id = self.cluster_ids.get(dns)
         if kind is None or (id is None and dns not in self.tombstones):
             raise errors.NotFound(
-                f"no cluster has the DNS name {dns!r}; paths take the exact cluster_dns"
+                f"cluster not found: none has the DNS name {dns!r}; paths take the exact cluster_dns"
                 if kind
-                else f"there is no view {endpoint!r}; there are {', '.join(self.kinds.by_endpoint)}"
+                else f"view {endpoint!r} not found; there are {', '.join(self.kinds.by_endpoint)}"
             )
         if endpoint in self.doubts:
             raise errors.Unavailable(self.doubts[endpoint])
         if id is None:
-            return _EMPTY  # decommissioned: Flux is to collect everything
+            return answers.EMPTY  # decommissioned: Flux is to collect everything
         cluster = self.documents[CLUSTERS][id].body
         return self.merged(kind, cluster, self._definitions(kind, cluster))
 
-    def merged(self, kind: Kind, cluster: Document, definitions: Mapping[str, Document]) -> bytes:
+    def merged(self, kind: Referenced, cluster: Document, definitions: Mapping[str, Document]) -> bytes:
         """What Flux gets for a cluster and what it refers to."""
-        body, count = merge.answer(kind, cluster, definitions, self._parts)
-        if exceeds(body, count):
+        body, count = self._encoder.answer(kind, cluster, definitions)
+        if flux_limits.exceeds(body, count):
             raise errors.Unavailable(
-                f"the answer has {count} inputs and {len(body)} bytes; Flux takes up to {MAX_INPUTS} inputs "
-                f"and less than {MAX_BODY_BYTES} bytes, so unassign something"
+                f"the answer has {count} inputs and {len(body)} bytes; Flux takes up to {flux_limits.MAX_INPUTS} inputs "
+                f"and less than {flux_limits.MAX_BODY_BYTES} bytes, so unassign something"
             )
         return body
 
-    def _definitions(self, kind: Kind, cluster: Document) -> dict[str, Document]:
+    def _definitions(self, kind: Referenced, cluster: Document) -> dict[str, Document]:
         """What a cluster refers to; without a definition only if the log says that it was deleted by force."""
         stored = self.documents[kind.name]
-        named = [ref["id"] for ref in cluster.get(kind.cluster_field or "", ())]
+        named = [ref["id"] for ref in cluster.get(kind.cluster_field, ())]
         for id in named:
             if id not in stored and (kind.name, id) not in self.forgone:
                 raise errors.Unavailable(
@@ -284,19 +265,19 @@ class Fleet:
     def list_answer(self, matches: Callable[[Document], bool], filters: Iterable[str]) -> bytes:
         """The fleet list for provisioners, by id. Grows with clusters."""
         clusters = self.documents[CLUSTERS]
-        inputs = [merge.fleet_input(clusters[id].body) for id in sorted(clusters) if matches(clusters[id].body)]
-        body = _encode({"inputs": inputs})
-        if exceeds(body, len(inputs)):
+        wanted = [clusters[id].body for id in sorted(clusters) if matches(clusters[id].body)]
+        body, count = answers.fleet_list(wanted)
+        if flux_limits.exceeds(body, count):
             raise errors.AnswerTooLarge(
-                f"{len(inputs)} clusters make {len(body)} bytes; Flux takes up to {MAX_INPUTS} inputs and less than "
-                f"{MAX_BODY_BYTES} bytes, so narrow the list with {' or '.join(filters)}"
+                f"{count} clusters make {len(body)} bytes; Flux takes up to {flux_limits.MAX_INPUTS} inputs and less than "
+                f"{flux_limits.MAX_BODY_BYTES} bytes, so narrow the list with {' or '.join(filters)}"
             )
         return body
 
 
-def _key(dns: str, kind: Kind) -> bytes:
+def _key(dns: str, kind: Referenced) -> bytes:
     return f"{dns}/{kind.endpoint}".encode()
 
 
-def _references(kind: Kind, cluster: Document | None) -> set[str]:
-    return set() if cluster is None else {ref["id"] for ref in cluster.get(kind.cluster_field or "", ())}
+def _references(kind: Referenced, cluster: Document | None) -> set[str]:
+    return set() if cluster is None else {ref["id"] for ref in cluster.get(kind.cluster_field, ())}

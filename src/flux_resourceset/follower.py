@@ -9,27 +9,32 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from flux_resourceset import changes, errors, fleet
+import msgspec
+
+from flux_resourceset import changes, errors, fleet, threads
 from flux_resourceset.ahead import Ahead, Late
-from flux_resourceset.changes import Entry, Stored
-from flux_resourceset.kinds import Kinds
+from flux_resourceset.answers import compressed
+from flux_resourceset.changes import Document, Entry, Query, Stored
+from flux_resourceset.kinds.model import Kinds
 from flux_resourceset.store import Followed, Outline, Store
 
 log = logging.getLogger(__name__)
 
 LONG_LOOK_SECONDS = 0.05  # at a store that turns out to be unusable; a missing file takes less, a damaged fleet of thousands more
+PAGE_CHANGES = 1000  # of the log to hold at a time: a megabyte or some
 FEW_CHANGES = 250  # to read between two answers: some 50 microseconds each
 
 
 class Follower:
-    def __init__(self, kinds: Kinds, open_store: Callable[[], Store]) -> None:
+    def __init__(self, kinds: Kinds, open_store: Callable[[], Store], clock: Callable[[], float] = time.monotonic) -> None:
         self.kinds = kinds
         self.fleet = fleet.Fleet(kinds)
-        self.seen = time.monotonic()  # when the store was last found readable, or else since when it was not
+        self._clock = clock
+        self.seen = clock()  # when the store was last found readable, or else since when it was not
         self.views: tuple[changes.View, ...] = ()  # that the store's documents were written for
         self.own_step: fleet.Step | None = None  # that this very process is committing
         self._open_store = open_store
@@ -100,7 +105,7 @@ class Follower:
         self._look(whole=True)
 
     def _look(self, *, whole: bool) -> None:
-        started = time.monotonic()
+        started = self._clock()
         if started < self._look_again:
             raise errors.Unavailable(self._doubt)
         known = self._store is not None
@@ -112,11 +117,11 @@ class Follower:
                     raise
                 self._look_once(whole)  # the file may have been replaced by a good one: open what is there now
         except errors.Unavailable as exc:
-            now = time.monotonic()
+            now = self._clock()
             if now - started > LONG_LOOK_SECONDS:  # then rest as long: others want to be told so, and /health answered
                 self._doubt, self._look_again = exc.detail, now + (now - started)
             raise
-        self.seen, self._could_not_read = time.monotonic(), False
+        self.seen, self._could_not_read = self._clock(), False
 
     def _look_once(self, whole: bool) -> None:
         try:
@@ -159,7 +164,7 @@ class Follower:
     def go_on(self, followed: Followed) -> None:
         self.fleet.apply(followed.entries, followed.hash)
         self.views, self._opened = followed.views, followed.opened
-        self.fleet.heed(followed.views)  # also when they are the same: what clusters refer to may be new
+        self.fleet.compare_views(followed.views)  # also when they are the same: what clusters refer to may be new
 
     def _load(self, snapshot: changes.Snapshot) -> None:
         """A log that does not go on from where it was is only taken from those who may say so."""
@@ -205,7 +210,7 @@ class Follower:
         """go_on(), but answers are given meanwhile: on a fleet beside, which comes in the place of this one at the end."""
         run = asyncio.get_running_loop().run_in_executor
         before = self.fleet
-        successor = await run(self._thread, _successor, before.still(), followed)
+        successor = await run(self._thread, _successor, before.copied(), followed)
         if self.fleet is before and before.head == successor.head_before:  # else somebody else was faster
             successor.fleet.inherit(before, successor.untrue)
             self.fleet, self.views, self._opened = successor.fleet, followed.views, followed.opened
@@ -213,7 +218,29 @@ class Follower:
         del before
         await run(self._thread, _free, successor)
 
-    # For those who write, and for readers of the log
+    # Reading what grows with the fleet or the log, in threads
+
+    async def documents(self, kind: str, matches: Callable[[Document], bool]) -> list[Document]:
+        """Those of a kind that match, by id."""
+        stored = dict((await self.fresh()).documents[kind])  # it goes on changing, and the search is in a thread
+        return await threads.run(threads.FOR_ALL, _matching, stored, matches)
+
+    async def fleet_list(self, matches: Callable[[Document], bool], filters: Iterable[str], packed: bool) -> bytes:
+        """The list of clusters for provisioners; gzipped if it is to be packed."""
+        still = (await self.fresh()).copied()
+        return await threads.run(threads.FOR_ALL, _fleet_list, still, matches, filters, packed)
+
+    async def find(self, query: Query) -> Iterator[list[Entry]]:
+        """The pages of the log that a query asks for, to be read in a thread; whoever has read one may let go of it."""
+        await self.fresh()
+        return _pages(self.store, query)
+
+    async def entry(self, revision: int) -> list[Entry]:
+        """The one with this revision, or none."""
+        await self.fresh()
+        return await threads.run(threads.FOR_ALL, self.store.entries, revision - 1, revision)
+
+    # For those who write
 
     @property
     def store(self) -> Store:
@@ -241,6 +268,29 @@ class Follower:
         self._store = None
 
 
+def _matching(stored: dict[str, Stored], matches: Callable[[Document], bool]) -> list[Document]:
+    return [body for body in (stored[id].body for id in sorted(stored)) if matches(body)]
+
+
+def _fleet_list(still: fleet.Fleet, matches: Callable[[Document], bool], filters: Iterable[str], packed: bool) -> bytes:
+    body = still.list_answer(matches, filters)
+    return compressed(body) if packed else body
+
+
+def _pages(store: Store, query: Query) -> Iterator[list[Entry]]:
+    """As many entries at a time as make a page, so that a log of any length takes no more memory than one."""
+    left, size = query.limit, 1
+    while left > 0:
+        page = store.find(msgspec.structs.replace(query, limit=min(left, size)))
+        if not page:
+            return
+        left = left - len(page) if len(page) == min(left, size) else 0
+        last, weight = page[-1].revision, 1 + sum(len(entry.changes) for entry in page)
+        size = max(1, min(PAGE_CHANGES, PAGE_CHANGES * len(page) // weight))
+        query = msgspec.structs.replace(query, **{"after" if query.ascending else "before": last})
+        yield page
+
+
 class _Successor(NamedTuple):
     fleet: fleet.Fleet
     head_before: changes.Head
@@ -255,7 +305,7 @@ def _successor(still: fleet.Fleet, followed: Followed) -> _Successor:
     replaced = [still.documents.get(made.kind, {}).get(made.id) for entry in followed.entries for made in entry.changes]
     with damage_reported():
         untrue = still.apply(followed.entries, followed.hash)
-        still.heed(followed.views)
+        still.compare_views(followed.views)
     return _Successor(still, before, untrue, replaced, followed.entries)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from flux_resourceset import changes, documents, drafts, effects, errors, fleet, imports
 from flux_resourceset.changes import Document, Entry, Retired, Stored, Tombstone
 from flux_resourceset.imports import Export
-from flux_resourceset.kinds import CLUSTERS, Kinds
+from flux_resourceset.kinds.model import CLUSTERS, Kinds
 from flux_resourceset.overlay import Key
 
 
@@ -21,11 +21,11 @@ class Replay(NamedTuple):
 
 
 def replayed(history: list[Entry]) -> Replay:
-    found, tombstones = changes.replayed(history)
+    documents, tombstones = changes.replayed(history)
     forgone: set[Key] = set()
     for entry in history:
         changes.forgo(forgone, entry)
-    return Replay(found, {tombstone.dns: tombstone for tombstone in tombstones}, forgone)
+    return Replay(documents, {tombstone.dns: tombstone for tombstone in tombstones}, forgone)
 
 
 def check(kinds: Kinds, export: Export, source: str) -> None:
@@ -45,18 +45,18 @@ def check(kinds: Kinds, export: Export, source: str) -> None:
         if bodies.get(name, {}) != {document["id"]: documents.completed(kind, document) for document in wanted if kind}:
             raise errors.Invalid(f"{source}: the history does not lead to the {name}")
     living = {document["cluster_dns"] for document in export.documents[CLUSTERS]}
-    told = {(found.dns, found.id) for found in export.tombstones if found.dns not in living}
-    if {(found.dns, found.id) for found in replay.tombstones.values()} != told:
+    buried = {(tombstone.dns, tombstone.id) for tombstone in export.tombstones if tombstone.dns not in living}
+    if {(tombstone.dns, tombstone.id) for tombstone in replay.tombstones.values()} != buried:
         raise errors.Invalid(f"{source}: the history does not lead to the tombstones")
 
 
 def _bodies(kinds: Kinds, replay: Replay) -> dict[str, dict[str, Document]]:
     """The documents by kind and id, completed where the kind is known."""
-    found: dict[str, dict[str, Document]] = {}
+    bodies: dict[str, dict[str, Document]] = {}
     for name, of_kind in replay.documents.items():
         kind = kinds.by_name.get(name)
-        found[name] = {id: documents.completed(kind, stored.body) if kind else stored.body for id, stored in of_kind.items()}
-    return found
+        bodies[name] = {id: documents.completed(kind, stored.body) if kind else stored.body for id, stored in of_kind.items()}
+    return bodies
 
 
 def _leaps(history: list[Entry]) -> Iterator[str]:
@@ -98,15 +98,15 @@ class Restoration:
 
     def consequences(self, state: fleet.Fleet) -> list[effects.Effect]:
         bodies = _bodies(self._kinds, self.replay)
-        buried = self.replay.tombstones.keys() | {found.dns for found in self.retired(state)}
+        buried = self.replay.tombstones.keys() | {each.dns for each in self.retired(state)}
         return effects.between(self._kinds, effects.state_of(state), effects.state(bodies, buried))
 
     def retired(self, state: fleet.Fleet) -> tuple[Retired, ...]:
         """The names that are known here and not in the file, if absence was said to be a decommission."""
-        known = {dns: found.id for dns, found in state.tombstones.items()} | state.cluster_ids if self._absent else {}
+        known = {dns: tombstone.id for dns, tombstone in state.tombstones.items()} | state.cluster_ids if self._absent else {}
         living = {stored.body["cluster_dns"] for stored in self.replay.documents.get(CLUSTERS, {}).values()}
-        told = living | self.replay.tombstones.keys()
-        return tuple(Retired(dns, known[dns]) for dns in sorted(known.keys() - told))
+        in_the_file = living | self.replay.tombstones.keys()
+        return tuple(Retired(dns, known[dns]) for dns in sorted(known.keys() - in_the_file))
 
     def closed(self, state: fleet.Fleet, time: str, origin: changes.Origin) -> list[Entry]:
         """The history, with an entry for what it does not say of the fleet that it is to lead to."""

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from flux_resourceset import documents, drafts, effects, errors, fleet, formats, rules
+from flux_resourceset import documents, drafts, effects, errors, fleet, outcomes, rules
 from flux_resourceset.changes import Document, Entry, Forgone, Tombstone
-from flux_resourceset.documents import pointer
 from flux_resourceset.effects import Effect
 from flux_resourceset.errors import Violation
-from flux_resourceset.kinds import CLUSTERS, Kind, Kinds
+from flux_resourceset.json_pointers import pointer
+from flux_resourceset.kinds import formats
+from flux_resourceset.kinds.model import CLUSTERS, Kind, Kinds
 from flux_resourceset.overlay import Key
 
 SHOWN_WARNINGS = 100  # of an import: more than anybody reads, and few enough for an answer
@@ -81,8 +82,8 @@ def _problems(kinds: Kinds, export: Export) -> Iterator[str]:
             yield f"tombstones: {tombstone.id!r} is no id of a cluster"
 
 
-def repeated(name: str, field: str, found: list[Document]) -> list[str]:
-    counted = collections.Counter(str(document.get(field)) for document in found)
+def repeated(name: str, field: str, documents_of_kind: list[Document]) -> list[str]:
+    counted = collections.Counter(str(document.get(field)) for document in documents_of_kind)
     return [f"{name}: {field} {value!r} stands there {count} times" for value, count in counted.items() if count > 1]
 
 
@@ -137,7 +138,7 @@ def _merge(draft: drafts.Draft, kind: Kind, document: Document) -> None:
 
 def _lost(export: Export, draft: drafts.Draft, merge: bool) -> set[Key]:
     """The definitions that the clusters of the file refer to and that will not be there; each must have been deleted by force."""
-    listed = {(found.kind, found.id) for found in export.deleted_by_force or ()} | draft.base.forgone
+    listed = {(each.kind, each.id) for each in export.deleted_by_force or ()} | draft.base.forgone
     there = {kind.name: {document["id"] for document in export.documents[kind.name]} for kind in draft.kinds}
     users: dict[Key, list[str]] = {}
     for cluster in export.documents[CLUSTERS]:
@@ -148,7 +149,7 @@ def _lost(export: Export, draft: drafts.Draft, merge: bool) -> set[Key]:
             users.setdefault((kind.name, id), []).append(cluster["id"])
             if export.deleted_by_force is not None and (kind.name, id) not in listed:
                 remedy = "create it first, or leave the reference out"
-                why = f'{kind.singular} "{id}" does not exist, and deleted_by_force does not name it'
+                why = f'{kind.singular} "{id}" not found, and deleted_by_force does not name it'
                 violations.append(Violation(pointer([field, position, "id"]), f"{why}; {remedy}"))
         if violations:
             raise rules.invalid(CLUSTERS, cluster["id"], violations)
@@ -167,7 +168,7 @@ def _references(kinds: Kinds, cluster: Document) -> Iterator[tuple[str, int, Kin
 def _bury(draft: drafts.Draft, export: Export) -> None:
     for tombstone in export.tombstones:
         draft.retire(tombstone.dns, tombstone.id)
-    taken = {found.dns for found in draft.retired()}
+    taken = {each.dns for each in draft.retired()}
     living = {draft.require(CLUSTERS, id)["cluster_dns"]: id for id in draft.ids(CLUSTERS)}
     for tombstone in export.tombstones:
         name = f'{tombstone.dns} of cluster "{tombstone.id}"'
@@ -190,9 +191,9 @@ class Plan(NamedTuple):
     into_empty: bool  # then nothing is taken from anybody
     of: tuple[str, int]  # epoch and revision of the fleet that it was made for
 
-    def check(self, state: fleet.Fleet, found: Callable[[], list[Effect]]) -> None:
+    def check(self, state: fleet.Fleet, consequences: Callable[[], list[Effect]]) -> None:
         """Refuse to do anything else, for somebody may have written meanwhile."""
-        if (state.epoch, state.revision) != self.of and found() != self.effects:
+        if (state.epoch, state.revision) != self.of and consequences() != self.effects:
             raise errors.Conflict(
                 "the fleet changed meanwhile, and the import would do something else; nothing was written, try again"
             )
@@ -204,8 +205,8 @@ def planned(draft: drafts.Draft) -> Plan:
     return plan(draft.base, consequences(draft), draft)
 
 
-def plan(state: fleet.Fleet, found: list[Effect], draft: drafts.Draft) -> Plan:
-    return Plan(found, draft.first_warnings(SHOWN_WARNINGS), is_empty(state), (state.epoch, state.revision))
+def plan(state: fleet.Fleet, effects: list[Effect], draft: drafts.Draft) -> Plan:
+    return Plan(effects, outcomes.first(draft.warnings, SHOWN_WARNINGS), is_empty(state), (state.epoch, state.revision))
 
 
 def consequences(draft: drafts.Draft) -> list[Effect]:
@@ -213,5 +214,5 @@ def consequences(draft: drafts.Draft) -> list[Effect]:
     bodies = {kind.name: {id: draft.require(kind.name, id) for id in draft.ids(kind.name)} for kind in draft.kinds}
     living = {cluster["cluster_dns"] for cluster in bodies[CLUSTERS].values()}
     gone = base.cluster_ids.keys() - living - set(draft.vanished())
-    buried = base.tombstones.keys() | gone | {found.dns for found in draft.retired()}
+    buried = base.tombstones.keys() | gone | {each.dns for each in draft.retired()}
     return effects.between(draft.kinds, effects.state_of(base), effects.state(bodies, buried))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ _in_order = msgspec.json.Encoder(order="sorted").encode
 
 
 def pieces(value: Any, levels: int, *, ordered: bool = False, lines: bool = False) -> Iterator[bytes]:
-    """The JSON of a value, with so many of its outer levels taken apart.
+    """The JSON of a value, with so many of its outer levels taken apart. An iterator is written as an array.
 
     `ordered`: names sorted, whatever their order was. `lines`: each item of an array that is taken apart on a line of its own.
     """
@@ -24,26 +24,31 @@ def pieces(value: Any, levels: int, *, ordered: bool = False, lines: bool = Fals
     elif levels > 0 and isinstance(value, msgspec.Struct):
         fields = _fields(value, ordered)
         yield from members((name, pieces(field, levels - 1, ordered=ordered, lines=lines)) for name, field in fields)
-    elif levels > 0 and value and isinstance(value, list | tuple):
-        before, between, after = (b"[\n", b",\n", b"\n]") if lines else (b"[", b",", b"]")
-        for item in value:
-            if levels == 1:
-                yield before + encode(item)
-            else:
-                yield before
-                yield from pieces(item, levels - 1, ordered=ordered, lines=lines)
-            before = between
-        yield after
+    elif levels > 0 and isinstance(value, list | tuple | Iterator):
+        yield from _items(value, levels, encode, ordered, lines)
     else:
         yield encode(value)
+
+
+def _items(value: Iterable[Any], levels: int, encode: Callable[[Any], bytes], ordered: bool, lines: bool) -> Iterator[bytes]:
+    before, between, after = (b"[\n", b",\n", b"\n]") if lines else (b"[", b",", b"]")
+    empty = True
+    for item in value:
+        if levels == 1:
+            yield before + encode(item)
+        else:
+            yield before
+            yield from pieces(item, levels - 1, ordered=ordered, lines=lines)
+        before, empty = between, False
+    yield b"[]" if empty else after
 
 
 def members(named: Iterable[tuple[str, Iterable[bytes]]]) -> Iterator[bytes]:
     """An object, from the pieces of its members."""
     before = b"{"
-    for name, found in named:
+    for name, value in named:
         yield before + _as_given(name) + b":"
-        yield from found
+        yield from value
         before = b","
     yield b"{}" if before == b"{" else b"}"
 
@@ -62,9 +67,9 @@ def _omits_defaults(value: msgspec.Struct) -> bool:
     return value.__struct_config__.omit_defaults
 
 
-def sha256(found: Iterable[bytes]) -> str:
+def sha256(pieces: Iterable[bytes]) -> str:
     digest = hashlib.sha256()
-    for piece in found:
+    for piece in pieces:
         digest.update(piece)
     return digest.hexdigest()
 

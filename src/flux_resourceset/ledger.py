@@ -7,8 +7,9 @@ import contextlib
 import datetime
 import functools
 import logging
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from flux_resourceset import changes, drafts, errors, views
@@ -16,6 +17,7 @@ from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Entry, Origin
 from flux_resourceset.fleet import Fleet
 from flux_resourceset.follower import Follower, damage_reported
+from flux_resourceset.outcomes import Idempotency, Outcome
 from flux_resourceset.store import Followed, Memo, Store, Transaction
 
 log = logging.getLogger(__name__)
@@ -26,16 +28,19 @@ KEPT = datetime.timedelta(hours=24)  # how long an answer is kept under its idem
 
 T = TypeVar("T")
 Work = Callable[[drafts.Draft], T]
+Explain = Callable[[errors.Refusal], errors.Refusal]
 
 
-class Once(Generic[T]):
-    """A write under an idempotency key: its answer is kept with it, and given again for the same request."""
+def as_it_is(refusal: errors.Refusal) -> errors.Refusal:
+    return refusal
 
-    def __init__(self, key: str, digest: str, render: Callable[[T, Entry | None], bytes]) -> None:
-        self.key = key
-        self.digest = digest
-        self.render = render
-        self.body = b""
+
+@dataclass(frozen=True, slots=True)
+class _Task(Generic[T]):
+    work: Work[T]
+    origin: Origin
+    explain: Explain = as_it_is  # a refusal of the whole, in terms of the request
+    idempotency: Idempotency[T] | None = None
 
 
 class Ledger:
@@ -59,16 +64,16 @@ class Ledger:
 
     # Rehearsing
 
-    async def rehearse(self, work: Work[T], origin: Origin, budget: Budget) -> tuple[T, Entry | None]:
+    async def rehearse(self, work: Work[T], origin: Origin, budget: Budget, explain: Explain = as_it_is) -> Outcome[T]:
         """Run the work on a draft and write nothing: without the store, a lock, or anything that others wait for."""
         await self._stage()
         try:
             if self._stopping:
                 raise _stops()
-            still = (await self.follower.fresh()).still()
+            still = (await self.follower.fresh()).copied()
             self._rehearsing.add(budget)
             return await asyncio.get_running_loop().run_in_executor(
-                self._stages, _rehearse, work, origin, drafts.Draft(still, budget)
+                self._stages, _rehearse, drafts.Draft(still, budget), _Task(work, origin, explain)
             )
         except asyncio.CancelledError:
             budget.stop(errors.Unavailable("nobody waits for this any more"))
@@ -100,26 +105,35 @@ class Ledger:
             raise errors.StartupError("; ".join(dict.fromkeys(self.fleet.doubts.values())))
         wanted = views.remembered(self.follower.views, self.kinds)
         try:
-            self._begin_now().commit(None, charge=_charge(wanted))
+            with self._begin_now() as transaction:
+                transaction.commit(None, charge=_charge(wanted))
         except errors.Unavailable as exc:
             if wanted != self.follower.views:
                 raise
             log.warning("cannot write: %s", exc)  # a full disk is no reason not to serve
         self.follower.refresh()
 
-    async def write(self, work: Work[T], origin: Origin, budget: Budget | None = None) -> tuple[T, Entry | None]:
+    async def write(self, work: Work[T], origin: Origin, budget: Budget | None = None, explain: Explain = as_it_is) -> Outcome[T]:
         """Run the work on a draft and commit what it made, as one transaction; no entry when nothing changed."""
-        return await self._shielded(self._write(work, origin, None, budget))
+        outcome, _ = await self._shielded(self._write(_Task(work, origin, explain), budget))
+        return outcome
 
-    async def write_once(self, work: Work[T], origin: Origin, once: Once[T], budget: Budget | None = None) -> bytes:
+    async def write_once(
+        self,
+        work: Work[T],
+        origin: Origin,
+        idempotency: Idempotency[T],
+        budget: Budget | None = None,
+        explain: Explain = as_it_is,
+    ) -> bytes:
         """The same, but a request that was carried out before gets its first answer again."""
         try:
-            _, entry = await self._shielded(self._write(work, origin, once, budget))
-            self._writer.submit(changes.let_go, [] if entry is None else [entry])  # nobody else wants it
-            del entry
+            outcome, answer = await self._shielded(self._write(_Task(work, origin, explain, idempotency), budget))
         except _Answered as answered:
             return answered.body
-        return once.body
+        self._writer.submit(changes.let_go, [] if outcome.entry is None else [outcome.entry])  # nobody else wants it
+        del outcome
+        return answer
 
     async def _shielded(self, writing: Coroutine[Any, Any, T]) -> T:
         """Not cancelled with its request: a half-waited commit would leave the caller without the truth."""
@@ -128,117 +142,134 @@ class Ledger:
         task.add_done_callback(self._tasks.discard)
         return await asyncio.shield(task)
 
-    async def _write(self, work: Work[T], origin: Origin, once: Once[T] | None, budget: Budget | None) -> tuple[T, Entry | None]:
+    async def _write(self, task: _Task[T], budget: Budget | None) -> tuple[Outcome[T], bytes]:
         run = functools.partial(asyncio.get_running_loop().run_in_executor, self._writer)
         async with self._writing:
             await self.follower.fresh()
             # waiting for another process and for the disk must not hold up polls, hence the thread;
             # nobody else can commit while the transaction is open, so the fleet stands still meanwhile
             transaction, followed = await run(_begin, self.follower.store, self.fleet.head)
-            with _rolling_back(transaction):
+            with contextlib.ExitStack() as until_the_thread_has_it:
+                until_the_thread_has_it.enter_context(transaction)
                 while _goes_on(followed).entries:  # came in between
                     await self.follower.go_on_in_thread(_goes_on(followed))
                     followed = await run(transaction.follow, self.fleet.head)
                 self.follower.go_on(_goes_on(followed))
+                until_the_thread_has_it.pop_all()  # nobody may roll back what a thread is committing
             try:
-                result, entry = await run(
-                    self._execute, transaction, drafts.Draft(self.fleet.still(), budget), work, origin, once
-                )
-                return result, self._published(entry)
+                outcome, answer = await run(self._execute, transaction, drafts.Draft(self.fleet.copied(), budget), task)
+                self._publish(outcome.entry)
+                return outcome, answer
             finally:
                 self.follower.own_step = None  # also when the commit failed
 
-    def write_now(self, work: Work[T], origin: Origin) -> tuple[T, Entry | None]:
+    def write_now(self, work: Work[T], origin: Origin) -> Outcome[T]:
         """The same without an event loop, for start-up and commands."""
         transaction = self._begin_now()
-        result, entry = self._execute(transaction, drafts.Draft(self.fleet.still()), work, origin, None)
-        return result, self._published(entry)
+        outcome, _ = self._execute(transaction, drafts.Draft(self.fleet.copied()), _Task(work, origin))
+        self._publish(outcome.entry)
+        return outcome
 
     def restore(self, build: Callable[[Fleet], tuple[changes.Snapshot, list[Entry]]]) -> None:
         """Put a whole fleet with its log, built from what is there, in the place of everything."""
-        transaction = self._begin_now()
-        with _rolling_back(transaction):
+        with self._begin_now() as transaction:
             snapshot, history = build(self.fleet)
-        transaction.restore(snapshot, history)
+            transaction.restore(snapshot, history)
         self.follower.refresh()
 
     def record(
         self, build: Callable[[changes.Snapshot], tuple[tuple[changes.Change, ...], tuple[changes.View, ...]]], origin: Origin
     ) -> Entry | None:
         """Write changes to documents of whatever kind, known here or not, and the views that remain; nothing checks them."""
-        transaction = self._begin_now()
-        with _rolling_back(transaction):
+        with self._begin_now() as transaction:
             made, known = build(transaction.snapshot())
             now = datetime.datetime.now(datetime.UTC)
             entry = _entry(self.fleet.revision + 1, origin, now, changes=made, forced=True) if made else None
-        transaction.commit(entry, charge=_charge(known))
+            transaction.commit(entry, charge=_charge(known))
         self.follower.refresh()
         return entry
 
     def _begin_now(self) -> Transaction:
         self.follower.refresh()
         transaction, followed = _begin(self.follower.store, self.fleet.head)
-        with _rolling_back(transaction), damage_reported():
+        with contextlib.ExitStack() as unless_it_goes_on, damage_reported():
+            unless_it_goes_on.enter_context(transaction)
             self.follower.go_on(_goes_on(followed))
+            unless_it_goes_on.pop_all()
         return transaction
 
-    def _execute(
-        self, transaction: Transaction, draft: drafts.Draft, work: Work[T], origin: Origin, once: Once[T] | None
-    ) -> tuple[T, Entry | None]:
-        """Work, check and commit; what it means to the fleet is worked out before, for polls see it from the commit on."""
+    def _execute(self, transaction: Transaction, draft: drafts.Draft, task: _Task[T]) -> tuple[Outcome[T], bytes]:
+        """Work, check and commit; what came of it, and the answer to keep under an idempotency key."""
+        try:
+            with transaction:
+                outcome, answer = self._commit(transaction, draft, task)
+        finally:
+            draft.let_go()
+        for warning in outcome.shown_warnings:
+            log.warning(warning, extra={"actor": task.origin.actor, "request_id": task.origin.request_id})
+        return outcome, answer
+
+    def _commit(self, transaction: Transaction, draft: drafts.Draft, task: _Task[T]) -> tuple[Outcome[T], bytes]:
+        """What it means to the fleet is worked out before, for polls see it from the commit on."""
         now = datetime.datetime.now(datetime.UTC)
         forget_before = changes.timestamp(now - KEPT)
         wanted = views.remembered(self.follower.views, self.kinds)
-        with _rolling_back(transaction):
-            for doubt in draft.base.doubts.values():  # of views that another process serves with other kinds
-                raise errors.Unavailable(doubt)
-            if once is not None:
-                _check_repeated(transaction.recall(once.key), once, forget_before)
-            result = work(draft)
-            entry = _finished(draft, origin, now)
-            if entry is None and once is None:
-                transaction.rollback()
-                return result, None
-            memo = None
-            if once is not None:
-                once.body = once.render(result, entry)
-                memo = Memo(once.key, changes.timestamp(now), once.digest, once.body)
-            hash = changes.chained(draft.base.hash, entry) if entry else None
-            self.follower.own_step = draft.base.step(entry, hash or "") if entry else None
+        for doubt in draft.base.doubts.values():  # of views that another process serves with other kinds
+            raise errors.Unavailable(doubt)
+        if task.idempotency is not None:
+            _check_repeated(transaction.recall(task.idempotency.key), task.idempotency, forget_before)
+        outcome = _outcome(draft, task, now)
+        entry, memo, answer = outcome.entry, None, b""
+        if task.idempotency is not None:
+            answer = task.idempotency.answer(outcome)
+            memo = Memo(task.idempotency.key, changes.timestamp(now), task.idempotency.digest, answer)
+        elif entry is None:
+            return outcome, answer
+        hash = changes.chained(draft.base.hash, entry) if entry else None
+        self.follower.own_step = draft.base.step(entry, hash or "") if entry else None
         # another process may have made the store forget what this one writes documents for
         charge = _charge(wanted) if wanted != self.follower.views else None
         transaction.commit(entry, memo, forget_before, charge, hash)
-        for warning in draft.warnings:
-            log.warning(warning, extra={"actor": origin.actor, "request_id": origin.request_id})
-        return result, entry
+        return outcome, answer
 
-    def _published(self, entry: Entry | None) -> Entry | None:
-        if entry is not None:
-            if self.follower.own_step is not None and self.follower.own_step.before == self.fleet.head:  # else a poll was faster
-                self.fleet.take(self.follower.own_step)
-            log.info(
-                "changed",
-                extra={
-                    "revision": entry.revision,
-                    "actor": entry.actor,
-                    "on_behalf_of": entry.on_behalf_of,
-                    "request_id": entry.request_id,
-                    "reason": entry.reason,
-                    "forced": entry.forced,
-                    "changes": len(entry.changes),
-                    "first": [f"{c.operation} {c.kind}/{c.id}" for c in entry.changes[:5]],
-                },
-            )
-        return entry
+    def _publish(self, entry: Entry | None) -> None:
+        if entry is None:
+            return
+        if self.follower.own_step is not None and self.follower.own_step.before == self.fleet.head:  # else a poll was faster
+            self.fleet.take(self.follower.own_step)
+        log.info(
+            "changed",
+            extra={
+                "revision": entry.revision,
+                "actor": entry.actor,
+                "on_behalf_of": entry.on_behalf_of,
+                "request_id": entry.request_id,
+                "reason": entry.reason,
+                "forced": entry.forced,
+                "changes": len(entry.changes),
+                "first": [f"{c.operation} {c.kind}/{c.id}" for c in entry.changes[:5]],
+            },
+        )
 
 
 def _stops() -> errors.Unavailable:
     return errors.Unavailable("the server stops; ask again")
 
 
-def _rehearse(work: Work[T], origin: Origin, draft: drafts.Draft) -> tuple[T, Entry | None]:
-    result = work(draft)
-    return result, _finished(draft, origin, datetime.datetime.now(datetime.UTC))
+def _rehearse(draft: drafts.Draft, task: _Task[T]) -> Outcome[T]:
+    try:
+        return _outcome(draft, task, datetime.datetime.now(datetime.UTC))
+    finally:
+        draft.let_go()
+
+
+def _outcome(draft: drafts.Draft, task: _Task[T], now: datetime.datetime) -> Outcome[T]:
+    result = task.work(draft)
+    try:
+        entry = _finished(draft, task.origin, now)
+    except errors.Refusal as refusal:
+        raise task.explain(refusal) from None
+    return Outcome(result, entry, tuple(draft.warnings), draft.base.revision)
 
 
 def _finished(draft: drafts.Draft, origin: Origin, now: datetime.datetime) -> Entry | None:
@@ -266,9 +297,11 @@ def _entry(revision: int, origin: Origin, now: datetime.datetime, **content: Any
 
 
 def _begin(store: Store, head: changes.Head) -> tuple[Transaction, Followed | None]:
-    transaction = store.begin()
-    with _rolling_back(transaction):
-        return transaction, transaction.follow(head)
+    with contextlib.ExitStack() as unless_it_is_read:
+        transaction = unless_it_is_read.enter_context(store.begin())
+        followed = transaction.follow(head)
+        unless_it_is_read.pop_all()
+        return transaction, followed
 
 
 def _goes_on(followed: Followed | None) -> Followed:
@@ -276,16 +309,6 @@ def _goes_on(followed: Followed | None) -> Followed:
     if followed is None:
         raise errors.Unavailable("the store was replaced or went back just now; try again")
     return followed
-
-
-@contextlib.contextmanager
-def _rolling_back(transaction: Transaction) -> Iterator[None]:
-    """Unless all goes well."""
-    try:
-        yield
-    except BaseException:
-        transaction.rollback()
-        raise
 
 
 class _Answered(Exception):
@@ -296,9 +319,9 @@ class _Answered(Exception):
         self.body = body
 
 
-def _check_repeated(memo: Memo | None, once: Once[T], forget_before: str) -> None:
+def _check_repeated(memo: Memo | None, idempotency: Idempotency[T], forget_before: str) -> None:
     if memo is None or memo.time < forget_before:
         return
-    if memo.digest != once.digest:
+    if memo.digest != idempotency.digest:
         raise errors.KeyReused("Idempotency-Key was used for another request within 24 hours; use a new one")
     raise _Answered(memo.body)

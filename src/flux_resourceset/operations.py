@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from flux_resourceset import documents, errors, json_pieces, selectors
+from flux_resourceset import documents, errors, selectors
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Document, Entry, Stored
-from flux_resourceset.documents import pointer
 from flux_resourceset.drafts import Draft
 from flux_resourceset.errors import Violation
-from flux_resourceset.kinds import CLUSTERS, Kind, Kinds
+from flux_resourceset.json_pointers import pointer
+from flux_resourceset.kinds.model import CLUSTERS, Kind, Kinds, Referenced
 
 MAX_DOCUMENTS = 10_000  # a large fleet at once; more would hold up other writers for long
 MAX_CHANGES = 10 * MAX_DOCUMENTS  # for several operations on the same ones, each of which costs a check
@@ -53,7 +53,7 @@ class Result(msgspec.Struct):
     op: str
     kind: str
     id: str
-    operation: str
+    change: str  # create, update, delete or unchanged
     revision: int | None
     before: Document | None
     after: Document | None
@@ -66,7 +66,7 @@ def parsed(kinds: Kinds, body: Any, budget: Budget) -> list[Operation]:
     unknown = [Violation(pointer([name]), "is not a known field") for name in body if name != "operations"]
     if len(body["operations"]) > MAX_DOCUMENTS:
         raise _wrong([Violation("/operations", f"has more than {MAX_DOCUMENTS} operations; split the batch")])
-    found, violations, failing = [], unknown[: errors.MAX_VIOLATIONS], []
+    operations, violations, failing = [], unknown[: errors.MAX_VIOLATIONS], []
     wrong_selectors: dict[str, str] = {}  # each is read once, however often it stands there
     for index, item in enumerate(body["operations"]):
         budget.spend()
@@ -77,7 +77,7 @@ def parsed(kinds: Kinds, body: Any, budget: Budget) -> list[Operation]:
                 Violation(pointer(["operations", index, name]), text)
                 for name, text in _mistakes(kinds, operation, wrong_selectors)
             ]
-            found.append(operation)
+            operations.append(operation)
         except msgspec.ValidationError as exc:
             mistakes = [Violation(pointer(["operations", index]), str(exc))]
         violations += mistakes
@@ -86,8 +86,8 @@ def parsed(kinds: Kinds, body: Any, budget: Budget) -> list[Operation]:
             break
     if violations:
         refusal = _wrong(violations)
-        raise _named(refusal, failing[0]) if failing else refusal
-    return found
+        raise _with_index(refusal, failing[0]) if failing else refusal
+    return operations
 
 
 def _check_names(item: Any) -> None:
@@ -111,9 +111,9 @@ def _mistakes(kinds: Kinds, operation: Operation, wrong_selectors: dict[str, str
     on_clusters = operation.op in _ON_CLUSTERS
     if kind is not None and not on_clusters and not _is_offered(kind, operation.op):
         yield "op", f"{kind.name} do not take {operation.op}, neither here nor on their own routes"
-    if on_clusters and kind is not None and kind.cluster_field is None:
+    if on_clusters and kind is not None and not isinstance(kind, Referenced):
         yield "kind", f"clusters do not refer to {kind.name}"
-    if operation.op == "patch-values" and kind is not None and not kind.patches:
+    if operation.op == "patch-values" and isinstance(kind, Referenced) and not kind.patches:
         yield "kind", f"{kind.name} take no patches"
     if operation.op in ("create", "replace", "patch") and operation.document is msgspec.UNSET:
         yield "document", "is required"
@@ -155,11 +155,10 @@ def _is_offered(kind: Kind, op: str) -> bool:
 
 
 class Batch:
-    """Operations on one draft; remembers which operation touched which document."""
+    """Operations on one draft; remembers which operation touched which document, until its results were asked for."""
 
     def __init__(self, operations: list[Operation]) -> None:
         self._operations = operations
-        self._draft: Draft | None = None
         self._count = 0
         # by kind and id, in the order of the first touch: which operations left it in which state
         self._touched: dict[tuple[str, str], list[tuple[int, Document | None]]] = {}
@@ -167,7 +166,6 @@ class Batch:
         self._selections: dict[Selection, list[str]] = {}  # of the draft as it is
 
     def work(self, draft: Draft) -> None:
-        self._draft = draft
         for index, operation in enumerate(self._operations):
             try:
                 for key in self._carry_out(draft, operation):
@@ -179,25 +177,9 @@ class Batch:
                     if len(self._touched) > MAX_DOCUMENTS:
                         raise errors.Invalid(f"a batch touches at most {MAX_DOCUMENTS} documents; split it")
             except errors.Refusal as refusal:
-                raise _named(refusal, index) from None
+                raise _with_index(refusal, index) from None
 
-    def let_go(self) -> None:
-        """Of everything, one by one: to free ten thousand documents in one go holds up everybody."""
-        for held in (self._touched, self._before):
-            json_pieces.let_go(held, 1)
-        if self._draft is not None:
-            self._draft.let_go()
-
-    @property
-    def warnings(self) -> list[str]:
-        return self._draft.warnings if self._draft else []
-
-    @property
-    def revision(self) -> int:
-        """Of the fleet that the work began with."""
-        return self._draft.base.revision if self._draft else 0
-
-    def named(self, refusal: errors.Refusal) -> errors.Refusal:
+    def blamed(self, refusal: errors.Refusal) -> errors.Refusal:
         """A refusal of the whole, as one of the operation that made its subject say what is wrong."""
         if "index" in refusal.extra or "kind" not in refusal.extra:
             return refusal
@@ -208,7 +190,7 @@ class Batch:
             if any(documents.at(document, place) != documents.at(final, place) for place in wrong or [""]):
                 break
             culprit = index
-        return _named(refusal, culprit)
+        return _with_index(refusal, culprit)
 
     def _carry_out(self, draft: Draft, operation: Operation) -> Iterator[tuple[str, str]]:
         kind = draft.kinds.by_name[operation.kind]
@@ -216,7 +198,7 @@ class Batch:
             chosen = self._selected(draft, operation)
             draft.budget.spend(len(chosen) * _size(operation))
             for cluster_id in chosen:
-                _change_cluster(draft, operation, kind, cluster_id)
+                _change_cluster(draft, operation, draft.kinds.referenced_by_name[kind.name], cluster_id)
                 yield CLUSTERS, cluster_id
             return
         if kind.name == CLUSTERS:
@@ -250,30 +232,26 @@ class Batch:
             self._selections[selection] = _selected(draft, *selection)
         return self._selections[selection]
 
-    def results(self, entry: Entry | None) -> list[Result]:
+    def results(self, entry: Entry | None) -> Iterator[Result]:
+        """What became of each document, once: to free ten thousand in one go holds up everybody, so each is let go when told."""
         made = {(change.kind, change.id): change for change in entry.changes} if entry else {}
-        found = []
-        for key, touches in self._touched.items():
-            index = touches[-1][0]
-            change, before = made.get(key), self._before[key]
-            found.append(
-                Result(
-                    index=index,
-                    op=self._operations[index].op,
-                    kind=key[0],
-                    id=key[1],
-                    operation=change.operation if change else "unchanged",
-                    revision=entry.revision if change and entry else before.revision if before else None,
-                    before=change.before if change else before.body if before else None,
-                    after=change.after if change else before.body if before else None,
-                )
+        for key in list(self._touched):
+            index = self._touched.pop(key)[-1][0]
+            change, before = made.get(key), self._before.pop(key)
+            yield Result(
+                index=index,
+                op=self._operations[index].op,
+                kind=key[0],
+                id=key[1],
+                change=change.operation if change else "unchanged",
+                revision=entry.revision if change and entry else before.revision if before else None,
+                before=change.before if change else before.body if before else None,
+                after=change.after if change else before.body if before else None,
             )
-        return found
 
 
-def _named(refusal: errors.Refusal, index: int) -> errors.Refusal:
-    """The operation's own refusal, with its index."""
-    refusal.detail = f"operation {index}: {refusal.detail}"
+def _with_index(refusal: errors.Refusal, index: int) -> errors.Refusal:
+    """The operation's own refusal, which says by a member of its own which one it is."""
     refusal.extra = {**refusal.extra, "index": index}
     return refusal
 
@@ -294,7 +272,7 @@ def _size(operation: Operation) -> int:
     return 1 + (len(given) if isinstance(given, dict) else 0)
 
 
-def _change_cluster(draft: Draft, operation: Operation, kind: Kind, cluster_id: str) -> None:
+def _change_cluster(draft: Draft, operation: Operation, kind: Referenced, cluster_id: str) -> None:
     match operation.op:
         case "assign":
             # what the cluster has already stays, but for the fields that are given

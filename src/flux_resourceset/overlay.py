@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Document
 from flux_resourceset.fleet import Fleet
-from flux_resourceset.kinds import CLUSTERS, Kind
+from flux_resourceset.kinds.model import CLUSTERS, Kind
 
 Key = tuple[str, str]  # kind and id
 
@@ -48,13 +48,13 @@ class Overlay:
 
     def _referring(self) -> dict[Key, set[str]]:
         """What the changed clusters refer to."""
-        found: dict[Key, set[str]] = {}
+        users: dict[Key, set[str]] = {}
         for (name, id), document in self.after.items():
             if name == CLUSTERS and document is not None:
                 for kind in self.kinds.referenced:
-                    for reference in document[kind.cluster_field or ""]:
-                        found.setdefault((kind.name, reference["id"]), set()).add(id)
-        return found
+                    for reference in document[kind.cluster_field]:
+                        users.setdefault((kind.name, reference["id"]), set()).add(id)
+        return users
 
     def dependents(self, kind: Kind, id: str) -> list[str]:
         """The documents of the same kind that depend on one."""
@@ -69,9 +69,9 @@ class Overlay:
     def needed(self, kind: Kind, id: str) -> list[str]:
         """What a document depends on."""
         assert kind.dependencies
-        found: list[str] = (self.get(kind.name, id) or {}).get(kind.dependencies.field, [])
-        self.budget.spend(1 + len(found))
-        return found
+        names: list[str] = (self.get(kind.name, id) or {}).get(kind.dependencies.field, [])
+        self.budget.spend(1 + len(names))
+        return names
 
     def cyclic(self, kind: Kind) -> set[str]:
         """The documents that depend on themselves, over whatever others. One pass over all dependencies of the kind."""
@@ -82,7 +82,7 @@ class Overlay:
 
 def _cyclic(needed: Callable[[str], list[str]], ids: Iterable[str]) -> set[str]:
     """The members of cycles: strongly connected components of more than one, and loops (Tarjan, without recursion)."""
-    found: set[str] = set()
+    cyclic: set[str] = set()
     number: dict[str, int] = {}  # in the order of the first sight
     lowest: dict[str, int] = {}  # the first that can be reached from here and is still open
     open_: dict[str, None] = {}  # in order
@@ -95,7 +95,7 @@ def _cyclic(needed: Callable[[str], list[str]], ids: Iterable[str]) -> set[str]:
             id, rest = walk[-1]
             for other in rest:
                 if other == id:
-                    found.add(id)
+                    cyclic.add(id)
                 elif other not in number:
                     number[other] = lowest[other] = len(number)
                     open_[other] = None
@@ -110,8 +110,8 @@ def _cyclic(needed: Callable[[str], list[str]], ids: Iterable[str]) -> set[str]:
                     lowest[above] = min(lowest[above], lowest[id])
                 if lowest[id] == number[id]:
                     together = _taken_from(open_, id)
-                    found.update(together if len(together) > 1 else ())
-    return found
+                    cyclic.update(together if len(together) > 1 else ())
+    return cyclic
 
 
 def _taken_from(open_: dict[str, None], id: str) -> list[str]:

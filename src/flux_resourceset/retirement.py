@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from flux_resourceset import errors
 from flux_resourceset.changes import Change, Document, Entry, Origin, Snapshot, View
-from flux_resourceset.kinds import CLUSTERS
+from flux_resourceset.kinds.model import CLUSTERS
 from flux_resourceset.ledger import Ledger
 
 _SHOWN = 20  # clusters that are named: enough to recognise them, few enough to read
@@ -21,15 +21,15 @@ class Plan(NamedTuple):
     def lines(self) -> list[str]:
         """The plan in words."""
         through = ", ".join(sorted({view.endpoint for view in self.views})) or "no view"
-        found = [
+        lines = [
             f"{self.kind}: {self.documents} document(s) are deleted.",
             f"{len(self.inputs)} cluster(s) lose {sum(self.inputs.values())} input(s) of {through}: where this view is served, "
             "Flux removes there what they stood for.",
         ]
-        found += [f"  {id} loses {count}" for id, count in sorted(self.inputs.items())[:_SHOWN]]
+        lines += [f"  {id} loses {count}" for id, count in sorted(self.inputs.items())[:_SHOWN]]
         if len(self.inputs) > _SHOWN:
-            found.append(f"  and {len(self.inputs) - _SHOWN} more")
-        return found
+            lines.append(f"  and {len(self.inputs) - _SHOWN} more")
+        return lines
 
 
 def planned(ledger: Ledger, kind: str) -> Plan:

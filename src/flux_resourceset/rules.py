@@ -8,20 +8,21 @@ from typing import NamedTuple
 
 import msgspec
 
-from flux_resourceset import errors, fleet, formats, merge
+from flux_resourceset import answers, errors, flux_limits
 from flux_resourceset.changes import Change, Document
-from flux_resourceset.documents import pointer
 from flux_resourceset.errors import Violation
-from flux_resourceset.kinds import CLUSTERS, Kind
+from flux_resourceset.json_pointers import pointer
+from flux_resourceset.kinds import formats
+from flux_resourceset.kinds.model import CLUSTERS, Kind, Referenced
 from flux_resourceset.overlay import Key, Overlay
 
 _SHOWN_USERS = 20  # enough to recognise them, few enough to read
-_WARN_BYTES = fleet.MAX_BODY_BYTES * 8 // 10
+_WARN_BYTES = flux_limits.MAX_BODY_BYTES * 8 // 10
 
 _encode = msgspec.json.Encoder().encode
 
 
-class Warned(NamedTuple):
+class Warning(NamedTuple):
     """Allowed, but worth a line in the log."""
 
     message: str
@@ -30,6 +31,10 @@ class Warned(NamedTuple):
 
 def subject(kind: str, id: str) -> str:
     return f'{kind} "{id}"'
+
+
+def not_found(kind: str, id: str) -> errors.NotFound:
+    return errors.NotFound(f"{subject(kind, id)} not found", extra={"kind": kind, "id": id})
 
 
 def invalid(kind: str, id: str, violations: list[Violation]) -> errors.Invalid:
@@ -52,18 +57,18 @@ def unknown_references(view: Overlay, id: str, cluster: Document, lost: Containe
             if not isinstance(wanted, str) or wanted in before or (kind.name, wanted) in lost:
                 continue
             if view.get(kind.name, wanted) is None:
-                yield Violation(pointer([field, position, "id"]), f'{kind.singular} "{wanted}" does not exist; create it first')
+                yield Violation(pointer([field, position, "id"]), f'{kind.singular} "{wanted}" not found; create it first')
 
 
 def misnamed_patches(view: Overlay, id: str, cluster: Document) -> Iterator[Violation]:
     """Patch keys that a write makes wrong for what they patch; those that were wrong before wait for their own mending."""
-    found = list(_misnamed(view.kinds.patched, view.get, cluster))
-    stored = view.base.get(CLUSTERS, id) if found else None
-    known = set(_misnamed(view.kinds.patched, Overlay(view.base, view.budget).get, stored.body)) if stored else set()
-    return (violation for violation in found if violation not in known)
+    wrong = list(_misnamed(view.kinds.patched, view.get, cluster))
+    stored = view.base.get(CLUSTERS, id) if wrong else None
+    wrong_before = set(_misnamed(view.kinds.patched, Overlay(view.base, view.budget).get, stored.body)) if stored else set()
+    return (violation for violation in wrong if violation not in wrong_before)
 
 
-def misnaming(view: Overlay, kind: Kind, id: str, definition: Document) -> Iterator[Violation]:
+def misnaming(view: Overlay, kind: Referenced, id: str, definition: Document) -> Iterator[Violation]:
     """A definition that becomes what the patches of its clusters do not fit; the first tells what is meant."""
     where = kind.patch_keys.where if kind.patch_keys else {}
     stored = view.base.get(kind.name, id)
@@ -82,7 +87,7 @@ def misnaming(view: Overlay, kind: Kind, id: str, definition: Document) -> Itera
             return
 
 
-def _misnamed(kinds: Iterable[Kind], get: Callable[[str, str], Document | None], cluster: Document) -> Iterator[Violation]:
+def _misnamed(kinds: Iterable[Referenced], get: Callable[[str, str], Document | None], cluster: Document) -> Iterator[Violation]:
     for kind in kinds:
         hint = kind.patch_keys
         for reference, values in _patched(kind, cluster) if hint else ():
@@ -95,9 +100,9 @@ def _misnamed(kinds: Iterable[Kind], get: Callable[[str, str], Document | None],
                 yield from (Violation(pointer(["patches", id, key]), syntax.message + said) for key in wrong)
 
 
-def _patched(kind: Kind, cluster: Document) -> Iterator[tuple[Document, Document]]:
+def _patched(kind: Referenced, cluster: Document) -> Iterator[tuple[Document, Document]]:
     """References to a kind with the patches of each, in a document that may not have been checked yet."""
-    references, patches = cluster.get(kind.cluster_field or ""), cluster.get("patches")
+    references, patches = cluster.get(kind.cluster_field), cluster.get("patches")
     for reference in references if patches and isinstance(references, list) else ():
         id = reference.get("id") if isinstance(reference, dict) else None
         values = patches.get(id) if isinstance(patches, dict) and isinstance(id, str) else None
@@ -117,7 +122,7 @@ def broken_dependencies(view: Overlay, kind: Kind, id: str, document: Document) 
         other = document if name == id else view.get(kind.name, name)
         at = pointer([field, position])
         if other is None:
-            yield Violation(at, f'{kind.singular} "{name}" does not exist; create it first')
+            yield Violation(at, f'{kind.singular} "{name}" not found; create it first')
             continue
         for same in kind.dependencies.same:
             if other.get(same) != document.get(same):
@@ -149,20 +154,20 @@ def _ways_back(view: Overlay, kind: Kind, id: str, document: Document) -> dict[s
 
 def _way(ways: dict[str, str], start: str, goal: str) -> list[str]:
     """The names from start to goal; of a long way both ends."""
-    found = [start]
-    while found[-1] != goal:
-        found.append(ways[found[-1]])
+    names = [start]
+    while names[-1] != goal:
+        names.append(ways[names[-1]])
     half = _SHOWN_USERS // 2
-    return found if len(found) <= _SHOWN_USERS else [*found[:half], "…", *found[-half:]]
+    return names if len(names) <= _SHOWN_USERS else [*names[:half], "…", *names[-half:]]
 
 
 # The whole
 
 
-def taken_names(view: Overlay, found: tuple[Change, ...]) -> Iterator[errors.Refusal]:
+def taken_names(view: Overlay, changes: tuple[Change, ...]) -> Iterator[errors.Refusal]:
     """A DNS name belongs to one cluster."""
     taken: dict[str, str] = {}
-    for change in found:
+    for change in changes:
         if change.kind != CLUSTERS or change.after is None:
             continue
         dns = change.after["cluster_dns"]
@@ -178,20 +183,20 @@ def taken_names(view: Overlay, found: tuple[Change, ...]) -> Iterator[errors.Ref
             )
 
 
-def still_used(view: Overlay, kind: Kind, id: str, force: bool) -> Iterator[errors.Refusal | Warned]:
+def still_used(view: Overlay, kind: Kind, id: str, force: bool) -> Iterator[errors.Refusal | Warning]:
     """What is deleted must not be needed: by a dependent never, by a cluster only with force."""
     if kind.dependencies:
         dependents = view.dependents(kind, id)
         if dependents:
             yield _in_use(kind, id, f"{kind.singular}(s) depend on it, and force does not help", dependents)
-    users = view.users(kind, id) if kind.cluster_field else set()
+    users = view.users(kind, id)
     view.budget.spend(len(users))
     if not users:
         return
     if not force:
         yield _in_use(kind, id, "cluster(s) use it; unassign it there first, or delete it by force", sorted(users))
         return
-    yield Warned(f"{subject(kind.name, id)} was deleted by force under {len(users)} cluster(s)", forced=True)
+    yield Warning(f"{subject(kind.name, id)} was deleted by force under {len(users)} cluster(s)", forced=True)
 
 
 def _in_use(kind: Kind, id: str, why: str, users: list[str]) -> errors.InUse:
@@ -202,21 +207,20 @@ def _in_use(kind: Kind, id: str, why: str, users: list[str]) -> errors.InUse:
     )
 
 
-def large_answers(view: Overlay, found: tuple[Change, ...]) -> Iterator[errors.Refusal | Warned]:
+def large_answers(view: Overlay, changes: tuple[Change, ...]) -> Iterator[errors.Refusal | Warning]:
     """No write may make an answer that Flux refuses or cuts."""
-    touched: dict[Key, tuple[Kind, Change]] = {}
-    for change in found:
+    touched: dict[Key, tuple[Referenced, Change]] = {}
+    for change in changes:
         if change.after is None:
             continue
         if change.kind == CLUSTERS:
             for kind in view.kinds.referenced:
                 touched[change.id, kind.name] = (kind, change)
-        elif view.kinds.by_name[change.kind].cluster_field:
-            kind = view.kinds.by_name[change.kind]
-            users = view.users(kind, change.id)
+        elif isinstance(changed := view.kinds.by_name[change.kind], Referenced):
+            users = view.users(changed, change.id)
             view.budget.spend(len(users))
             for user in users:
-                touched.setdefault((user, kind.name), (kind, change))
+                touched.setdefault((user, changed.name), (changed, change))
     sizes: dict[Key, int] = {}
     for (cluster_id, _), (kind, change) in touched.items():
         view.budget.spend()
@@ -225,11 +229,11 @@ def large_answers(view: Overlay, found: tuple[Change, ...]) -> Iterator[errors.R
             yield from _large_answer(view, kind, cluster, change)
 
 
-def _bound(view: Overlay, kind: Kind, cluster: Document, sizes: dict[Key, int]) -> int:
+def _bound(view: Overlay, kind: Referenced, cluster: Document, sizes: dict[Key, int]) -> int:
     """More bytes than the answer can have, without merging it; MAX when it has too many inputs."""
-    references = cluster[kind.cluster_field or ""]
-    if len(references) > fleet.MAX_INPUTS:
-        return fleet.MAX_BODY_BYTES
+    references = cluster[kind.cluster_field]
+    if len(references) > flux_limits.MAX_INPUTS:
+        return flux_limits.MAX_BODY_BYTES
     # every field of an input stands in the definition, the cluster document or the cluster block; 400 is for names and digest
     each = 400 + sum(map(len, kind.nest)) + 6 * (len(cluster["cluster_name"]) + len(cluster["cluster_dns"]))
     total = len(_encode(cluster)) + len(references) * each
@@ -243,19 +247,21 @@ def _bound(view: Overlay, kind: Kind, cluster: Document, sizes: dict[Key, int]) 
     return total
 
 
-def _large_answer(view: Overlay, kind: Kind, cluster: Document, change: Change) -> Iterator[errors.Refusal | Warned]:
-    field = kind.cluster_field or ""
+def _large_answer(view: Overlay, kind: Referenced, cluster: Document, change: Change) -> Iterator[errors.Refusal | Warning]:
+    field = kind.cluster_field
     definitions = {ref["id"]: view.get(kind.name, ref["id"]) for ref in cluster[field]}
-    body, count = merge.answer(kind, cluster, {id: found for id, found in definitions.items() if found})
+    body, count = answers.Encoder().answer(
+        kind, cluster, {id: definition for id, definition in definitions.items() if definition}
+    )
     size = f'cluster "{cluster["id"]}": the {kind.endpoint} answer has {count} inputs and {len(body)} bytes'
-    if fleet.exceeds(body, count):
+    if flux_limits.exceeds(body, count):
         yield errors.AnswerTooLarge(
-            f"{size}; Flux takes up to {fleet.MAX_INPUTS} inputs and less than {fleet.MAX_BODY_BYTES} bytes",
+            f"{size}; Flux takes up to {flux_limits.MAX_INPUTS} inputs and less than {flux_limits.MAX_BODY_BYTES} bytes",
             violations=[Violation(pointer([field]) if change.kind == CLUSTERS else "", "makes an answer too large")],
             extra={"kind": change.kind, "id": change.id},
         )
-    elif len(body) >= _WARN_BYTES or count >= fleet.MAX_INPUTS * 8 // 10:
-        yield Warned(f"{size}, over 80 % of what Flux takes")
+    elif len(body) >= _WARN_BYTES or count >= flux_limits.MAX_INPUTS * 8 // 10:
+        yield Warning(f"{size}, over 80 % of what Flux takes")
 
 
 # Allowed, but hardly meant
@@ -263,14 +269,14 @@ def _large_answer(view: Overlay, kind: Kind, cluster: Document, change: Change) 
 _RANGE = re.compile(r"[<>=~^*|, ]|(?:^|\.)[xX](?:\.|$)|^v?\d+(?:\.\d+)?$")  # how Helm reads a version that leaves a choice
 
 
-def doubts(view: Overlay, change: Change) -> Iterator[Warned]:
+def new_warnings(view: Overlay, change: Change) -> Iterator[Warning]:
     """What a change makes a document say that can hardly be meant."""
-    found = list(_doubts(view, change, change.after))
-    known = set(_doubts(view, change, change.before)) if found else set()
-    return (warned for warned in found if warned not in known)
+    after = list(_warnings(view, change, change.after))
+    before = set(_warnings(view, change, change.before)) if after else set()
+    return (warning for warning in after if warning not in before)
 
 
-def _doubts(view: Overlay, change: Change, document: Document | None) -> Iterator[Warned]:
+def _warnings(view: Overlay, change: Change, document: Document | None) -> Iterator[Warning]:
     about = subject(change.kind, change.id)
     if document is None:
         return
@@ -281,13 +287,13 @@ def _doubts(view: Overlay, change: Change, document: Document | None) -> Iterato
         return
     for kind in view.kinds.referenced:
         fields = kind.versions.fields if kind.versions else ()
-        for reference in document[kind.cluster_field or ""] if fields else ():
+        for reference in document[kind.cluster_field] if fields else ():
             if reference.keys().isdisjoint(fields):
                 continue
             definition = view.get(kind.name, reference["id"]) or {}
             yield from _loose_versions(kind, f'{about}: "{reference["id"]}"', {**definition, **reference}, reference)
     for wrong in _misnamed(view.kinds.patched, view.get, document):  # what is imported may hold them
-        yield Warned(f"{about}: {wrong.pointer} {wrong.message}")
+        yield Warning(f"{about}: {wrong.pointer} {wrong.message}")
     for id, values in document["patches"].items():
         yield from _hidden_patches(f'{about}: patches of "{id}"', values)
 
@@ -301,23 +307,23 @@ def _versions(kind: Kind, document: Document) -> dict[str, str]:
     return {name: version for name, version in pinned.items() if isinstance(version, str) and version != hint.unpinned}
 
 
-def _loose_versions(kind: Kind, about: str, document: Document, given: Document) -> Iterator[Warned]:
+def _loose_versions(kind: Kind, about: str, document: Document, given: Document) -> Iterator[Warning]:
     for name, version in _versions(kind, document).items():
         if name in given and _RANGE.search(version):
-            yield Warned(f"{about}: {name} {version} leaves Helm a choice; pin an exact version")
+            yield Warning(f"{about}: {name} {version} leaves Helm a choice; pin an exact version")
 
 
-def _unlike_versions(kind: Kind, about: str, document: Document) -> Iterator[Warned]:
+def _unlike_versions(kind: Kind, about: str, document: Document) -> Iterator[Warning]:
     pinned = _versions(kind, document)
     if len({version.removeprefix("v") for version in pinned.values()}) > 1:  # Helm reads v1.0.0 and 1.0.0 alike
         said = " and ".join(f"{name} {version}" for name, version in pinned.items())
-        yield Warned(f"{about}: {said} disagree; {next(iter(pinned))} counts")
+        yield Warning(f"{about}: {said} disagree; {next(iter(pinned))} counts")
 
 
-def _hidden_patches(about: str, values: Document) -> Iterator[Warned]:
+def _hidden_patches(about: str, values: Document) -> Iterator[Warning]:
     for key in values:
         steps = key.split(".")
         above = [".".join(steps[:count]) for count in range(1, len(steps))]
         for other in above:
             if other in values:
-                yield Warned(f"{about}: {key} cannot be set below {other}; Helm refuses the release")
+                yield Warning(f"{about}: {key} cannot be set below {other}; Helm refuses the release")

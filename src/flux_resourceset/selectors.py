@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from flux_resourceset import errors, formats
+from flux_resourceset import errors
+from flux_resourceset.kinds import formats
 
 Labels = Mapping[str, str]
 Term = Callable[[Labels], bool]

@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import uvicorn
@@ -24,8 +24,6 @@ from flux_resourceset import (
     effects,
     errors,
     imports,
-    kind_files,
-    kinds,
     logs,
     openapi,
     retirement,
@@ -35,10 +33,10 @@ from flux_resourceset import (
 )
 from flux_resourceset.follower import Follower
 from flux_resourceset.http import app, metrics, ordinary, poll
+from flux_resourceset.kinds import kind_files
+from flux_resourceset.kinds.model import Kinds
 from flux_resourceset.ledger import Ledger
-from flux_resourceset.store import Store
-from flux_resourceset.store.memory import MemoryStore
-from flux_resourceset.store.sqlite import SqliteStore
+from flux_resourceset.store import opening
 
 log = logging.getLogger("flux_resourceset.server")  # also when run as a module
 
@@ -111,31 +109,18 @@ def _may_begin_anew(parser: argparse.ArgumentParser) -> None:
 # Wiring
 
 
-def _kinds(configured: settings.Settings) -> kinds.Kinds:
+def _kinds(configured: settings.Settings) -> Kinds:
     return kind_files.load(configured.resources_dir, configured.environments, configured.secret_keys_allowed)
 
 
-def _opener(configured: settings.Settings, begin_anew: bool = False) -> Callable[[], Store]:
-    """How the store is opened: at start, and again when its file was lost or replaced under a running server."""
-    if configured.backend == "memory":
-        memory = MemoryStore()
-        return lambda: memory
-    path, mode = configured.database
-    create = mode == "rwc"
-
-    def open_writer() -> Store:
-        nonlocal create, begin_anew
-        store = SqliteStore(path, create=create, begin_anew=begin_anew)
-        create = begin_anew = False  # a file that vanished must be restored, not silently begun anew
-        return store
-
-    return open_writer if configured.crud else lambda: SqliteStore(path, read_only=True)
+def _follower(configured: settings.Settings, begin_anew: bool = False) -> Follower:
+    return Follower(_kinds(configured), opening.opener(configured.store, writing=configured.crud, begin_anew=begin_anew))
 
 
 def open_ledger(configured: settings.Settings, begin_anew: bool = False) -> Ledger:
     """The ledger, seeded if its store was empty and may be written."""
-    ledger = Ledger(Follower(_kinds(configured), _opener(configured, begin_anew)))
-    if configured.crud or configured.backend == "memory":
+    ledger = Ledger(_follower(configured, begin_anew))
+    if configured.crud or not configured.store.is_kept:
         ledger.follower.refresh()
         ledger.take_charge()
         if transfer.seed(ledger, configured.seed_file, configured.seed_named):
@@ -159,7 +144,7 @@ def _serve(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int
     known = tokens.Tokens(configured.tokens, configured.tokens_file, configured.crud)
     if not len(known):
         raise errors.StartupError("no token is known; set AUTH_TOKEN or add one to TOKENS_FILE")
-    document = _openapi_source(configured)
+    document = _openapi_file(configured)
     with contextlib.closing(_listen(configured.host, configured.port)) as listener:
         sys.setswitchinterval(SWITCH_SECONDS)
         young, middle, _ = gc.get_threshold()
@@ -174,14 +159,14 @@ def _serve(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int
     return 0
 
 
-def _openapi_source(configured: settings.Settings) -> Callable[[Ledger], Callable[[], bytes]]:
-    if configured.openapi_file is not None:
-        try:
-            text = configured.openapi_file.read_bytes()
-        except OSError as exc:
-            raise errors.StartupError(f"OPENAPI_FILE {configured.openapi_file}: {exc.strerror}") from exc
-        return lambda ledger: lambda: text
-    return lambda ledger: openapi.Lazy(ledger.kinds, writable=configured.crud)
+def _openapi_file(configured: settings.Settings) -> bytes | None:
+    """The document that is served in the place of the one made from the kinds."""
+    if configured.openapi_file is None:
+        return None
+    try:
+        return configured.openapi_file.read_bytes()
+    except OSError as exc:
+        raise errors.StartupError(f"OPENAPI_FILE {configured.openapi_file}: {exc.strerror}") from exc
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -230,13 +215,14 @@ async def _run(
     configured: settings.Settings,
     ledger: Ledger,
     known: tokens.Tokens,
-    document: Callable[[Ledger], Callable[[], bytes]],
+    own_document: bytes | None,
     listener: socket.socket,
 ) -> None:
     measures = metrics.Metrics(ledger.follower)
-    table = app.routes(ledger.kinds, ledger, measures, document(ledger), configured.crud)
-    public = {"/health", "/ready"} | ({"/openapi.yaml"} if configured.openapi_public else set())
-    gate = app.Gate(table, known, measures, frozenset(public), configured.crud)
+    made = openapi.Lazy(ledger.kinds, writable=configured.crud)
+    document = made if own_document is None else lambda: own_document
+    table = app.routes(ledger.kinds, ledger, measures, document, configured.crud, configured.openapi_public)
+    gate = app.Gate(table, known, measures, configured.crud)
     fast = poll.Fast(ledger.follower, known, measures)
     server = _Server(
         uvicorn.Config(
@@ -285,16 +271,16 @@ def _moving(environment: Mapping[str, str], *, writing: bool, begin_anew: bool =
     mode = {"API_MODE": "crud" if writing else "read-only", "AUTH_TOKEN": "unused"}
     configured = settings.Settings.from_env({**environment, **mode})
     logs.configure(max(configured.log_level, logging.ERROR if writing else logging.WARNING))  # an import tells by itself
-    if configured.backend == "memory":
+    if not configured.store.is_kept:
         raise errors.StartupError("STORE_BACKEND=memory holds nothing to move; use sqlite")
-    ledger = Ledger(Follower(_kinds(configured), _opener(configured, begin_anew)))
+    ledger = Ledger(_follower(configured, begin_anew))
     ledger.follower.refresh()
     return ledger
 
 
 def _export(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:
     with contextlib.closing(_moving(environment, writing=False)) as ledger:
-        content = transfer.exporting(ledger.follower, arguments.history)()
+        content = transfer.export_now(ledger.follower, arguments.history)
         if str(arguments.file) == "-":
             sys.stdout.buffer.write(content)
             return 0

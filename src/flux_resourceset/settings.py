@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import parse_qsl, unquote
 
-from flux_resourceset import errors, formats, tokens
-from flux_resourceset.kinds import DEFAULT_ENVIRONMENTS
+from flux_resourceset import errors, tokens
+from flux_resourceset.kinds import formats
+from flux_resourceset.kinds.model import DEFAULT_ENVIRONMENTS
+from flux_resourceset.store import opening
 
 
 class Setting(NamedTuple):
@@ -38,6 +39,7 @@ SETTINGS = (
         "TOKENS_FILE",
         "",
         "File of named tokens, a line each: `name role token`, role `read` or `write`, `#` for comments. "
+        "A fourth word, the DNS name of a cluster, binds a `read` token to the views of that cluster. "
         "Re-read when it changes; refused when others can read it, or when its last line has no newline.",
     ),
     Setting(
@@ -49,7 +51,7 @@ SETTINGS = (
     Setting("OPENAPI_PUBLIC", "true", "`false` asks for a token at `/openapi.yaml`."),
     Setting("LISTEN_ADDR", "0.0.0.0:8080", "Address and port to listen on; `[::]:8080` for IPv6."),
     Setting("RESOURCES_DIR", "", "Directory with further kind files."),
-    Setting("ENVIRONMENTS", ",".join(DEFAULT_ENVIRONMENTS), "The tiers that clusters can belong to."),
+    Setting("ENVIRONMENTS", ",".join(DEFAULT_ENVIRONMENTS), "The environments that clusters can belong to."),
     Setting(
         "ALLOW_SECRET_LIKE_KEYS", "", "Patch keys, exact and separated by commas, that may look like secrets."
     ),
@@ -62,16 +64,10 @@ _DEFAULTS = {setting.name: setting.default for setting in SETTINGS}
 _LEVELS = {"trace": 10, "debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40, "off": 100}
 
 
-class Database(NamedTuple):
-    path: Path
-    mode: str
-
-
 @dataclass(frozen=True)
 class Settings:
     crud: bool
-    backend: str
-    database: Database
+    store: opening.Location
     tokens: tuple[tokens.Token, ...]
     tokens_file: Path | None
     seed_file: Path
@@ -115,14 +111,11 @@ class Settings:
         if shared and production:
             raise errors.StartupError("CRUD_AUTH_TOKEN must be set and differ from AUTH_TOKEN when PRODUCTION=true")
         host, port = _address(value("LISTEN_ADDR"))
-        database = _database(value("DATABASE_URL"))
-        if crud and database.mode == "ro" and value("STORE_BACKEND") == "sqlite":
-            raise errors.StartupError("DATABASE_URL says mode=ro, but API_MODE=crud writes; use mode=rw or mode=rwc")
+        backend = _choice("STORE_BACKEND", value("STORE_BACKEND"), ("sqlite", "memory"))
         level, unknown_level = _level(environment)
         return cls(
             crud=crud,
-            backend=_choice("STORE_BACKEND", value("STORE_BACKEND"), ("sqlite", "memory")),
-            database=database,
+            store=_store(backend, value("DATABASE_URL"), crud),
             tokens=tuple(known),
             tokens_file=path("TOKENS_FILE"),
             seed_file=Path(value("SEED_FILE")),
@@ -168,22 +161,16 @@ def _address(text: str) -> tuple[str, int]:
     return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104  # the documented default
 
 
-def _database(url: str) -> Database:
-    match = re.fullmatch(r"sqlite://([^?]+)(?:\?(.*))?", url)
-    if match is None:
-        raise errors.StartupError(
-            f"DATABASE_URL is {url!r}; it must be sqlite://relative/path or sqlite:///absolute/path, with ?mode=rwc, rw or ro"
-        )
-    options = dict(parse_qsl(match[2] or "", keep_blank_values=True))
-    mode = options.pop("mode", "rwc")
-    if options or mode not in ("rwc", "rw", "ro"):
-        raise errors.StartupError(f"DATABASE_URL is {url!r}; it takes the option mode with rwc, rw or ro, and no other")
-    if "%00" in match[1]:
-        raise errors.StartupError(f"DATABASE_URL is {url!r}; no file has such a name")
-    if ":memory:" in match[1]:
-        raise errors.StartupError("DATABASE_URL cannot be :memory:; use STORE_BACKEND=memory")
-    path = re.sub(r"^//+", "/", unquote(match[1]))  # to SQLite two slashes would begin the name of a host
-    return Database(Path(path), mode)
+def _store(backend: str, url: str, crud: bool) -> opening.Location:
+    """Where the store is; a wrong URL is refused also where it is not used."""
+    if url == opening.MEMORY:
+        raise errors.StartupError("DATABASE_URL cannot be memory://; use STORE_BACKEND=memory")
+    database = opening.location(url)
+    if backend == "memory":
+        return opening.location(opening.MEMORY)
+    if crud and database.mode == "ro":
+        raise errors.StartupError("DATABASE_URL says mode=ro, but API_MODE=crud writes; use mode=rw or mode=rwc")
+    return database
 
 
 def _level(environment: Mapping[str, str]) -> tuple[int, tuple[str, ...]]:

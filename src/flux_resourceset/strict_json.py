@@ -32,7 +32,7 @@ def decoded(raw: bytes | bytearray) -> Any:
     except RecursionError as exc:
         raise _too_deep() from exc
     except ValueError as exc:
-        raise errors.MalformedBody(f"not JSON: {exc}") from exc
+        raise _malformed(str(exc)) from exc
     _check(value, 0)
     return value
 
@@ -42,17 +42,26 @@ def elements(raw: bytes) -> int:
     return raw.count(b",") + raw.count(b"[") + raw.count(b"{")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of an object, or MalformedBody if two have one name: most readers take the last, in silence."""
     result = dict(pairs)
     if len(result) != len(pairs):
         seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]  # add() is None, which is false
-        raise _twice(twice)
+        for name, _ in pairs:
+            if name in seen:
+                raise _malformed(duplicate_key(name))
+            seen.add(name)
     return result
 
 
-def _twice(name: str) -> errors.MalformedBody:
-    return errors.MalformedBody(f"the key {errors.shortened(name, 200)!r} stands twice in one object")
+def duplicate_key(name: str) -> str:
+    """The words for it, in JSON and YAML."""
+    quoted = json.dumps(errors.shortened(name, 200), ensure_ascii=False)
+    return f"duplicate key {quoted.encode(errors='backslashreplace').decode()}"  # it may hold half of a surrogate pair
+
+
+def _malformed(reason: str) -> errors.MalformedBody:
+    return errors.MalformedBody(f"invalid JSON value: {reason}")
 
 
 def _float(text: str) -> float:
@@ -66,7 +75,7 @@ def _constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a number in JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=unique, parse_float=_float, parse_constant=_constant)
 
 
 class _Text:
@@ -81,7 +90,7 @@ class _Text:
             try:
                 text += decoder.decode(raw[start : start + _WINDOW], start + _WINDOW >= len(raw))
             except UnicodeDecodeError as exc:
-                raise errors.MalformedBody(f"not UTF-8: {exc.reason} at byte {start - kept + exc.start}") from exc
+                raise _malformed(f"not UTF-8: {exc.reason} at byte {start - kept + exc.start}") from exc
             if len(text) >= _WINDOW:
                 self._blocks.append(text[:_WINDOW])
                 text = text[_WINDOW:]
@@ -123,7 +132,7 @@ class _Reader:
 
     @staticmethod
     def _wrong(what: str, at: int) -> errors.MalformedBody:
-        return errors.MalformedBody(f"not JSON: {what} (char {at})")
+        return _malformed(f"{what} (char {at})")
 
     def _value(self, at: int, depth: int) -> tuple[Any, int]:
         first = self._text[at : at + 1]
@@ -152,25 +161,25 @@ class _Reader:
                 continue
             if end < size - 2 or at + size >= len(self._text):  # a number may be cut before, within or after its "e+"
                 return value, at + end
-        raise errors.MalformedBody(f"a string or number has more than {MAX_STRING} characters")
+        raise _malformed(f"a string or number has more than {MAX_STRING} characters")
 
     def _array(self, at: int, depth: int) -> tuple[list[Any], int]:
-        found: list[Any] = []
+        items: list[Any] = []
         at = self._after_space(at)
         if self._text[at : at + 1] == "]":
-            return found, at + 1
+            return items, at + 1
         while True:
             value, at = self._value(at, depth)
-            found.append(value)
+            items.append(value)
             at, over = self._separator(at, "]")
             if over:
-                return found, at
+                return items, at
 
     def _members(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         at = self._after_space(at)
         if self._text[at : at + 1] == "}":
-            return found, at + 1
+            return members, at + 1
         while True:
             if self._text[at : at + 1] != '"':
                 raise self._wrong("Expecting property name enclosed in double quotes", at)
@@ -179,14 +188,14 @@ class _Reader:
             if self._text[at : at + 1] != ":":
                 raise self._wrong("Expecting ':' delimiter", at)
             value, at = self._value(self._after_space(at + 1), depth)
-            if name in found:
-                raise _twice(name)
-            found[name] = value
-            if len(found) > MAX_NAMES:
-                raise errors.MalformedBody(f"an object has more than {MAX_NAMES} names")
+            if name in members:
+                raise _malformed(duplicate_key(name))
+            members[name] = value
+            if len(members) > MAX_NAMES:
+                raise _malformed(f"an object has more than {MAX_NAMES} names")
             at, over = self._separator(at, "}")
             if over:
-                return found, at
+                return members, at
 
     def _separator(self, at: int, closing: str) -> tuple[int, bool]:
         at = self._after_space(at)
@@ -204,7 +213,7 @@ def _check(value: Any, depth: int) -> None:
         try:
             value.encode()
         except UnicodeEncodeError as exc:
-            raise errors.MalformedBody("it holds half of a surrogate pair, which is not Unicode text") from exc
+            raise _malformed("it holds half of a surrogate pair, which is not Unicode text") from exc
     elif isinstance(value, dict | list):
         if depth >= MAX_DEPTH:
             raise _too_deep()
@@ -216,4 +225,4 @@ def _check(value: Any, depth: int) -> None:
 
 
 def _too_deep() -> errors.MalformedBody:
-    return errors.MalformedBody(f"it is nested deeper than {MAX_DEPTH} levels")
+    return _malformed(f"it is nested deeper than {MAX_DEPTH} levels")

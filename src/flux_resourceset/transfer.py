@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import functools
 import os
 import sys
 import uuid
@@ -14,10 +13,11 @@ from typing import Any
 import msgspec
 
 from flux_resourceset import changes, drafts, errors, fleet, histories, imports, json_pieces, strict_json
-from flux_resourceset.changes import Document, Entry, Origin, Query, Snapshot
+from flux_resourceset.changes import Document, Entry, Origin, Snapshot
 from flux_resourceset.follower import Follower
-from flux_resourceset.kinds import CLUSTERS, Kinds
+from flux_resourceset.kinds.model import CLUSTERS, Kinds
 from flux_resourceset.ledger import Ledger
+from flux_resourceset.store import Store
 
 FORMAT = "flux-resourceset/v1"
 _REPLACE = "use --replace to put the file in its place"
@@ -40,17 +40,16 @@ def seed(ledger: Ledger, path: Path, named: bool) -> bool:
         if imports.is_empty(draft.base):  # else another process was faster
             _create_all(draft, by_kind, str(path))
 
-    _, entry = ledger.write_now(work, Origin(actor="seed", reason=f"seed from {path.name}"))
-    return entry is not None
+    return ledger.write_now(work, Origin(actor="seed", reason=f"seed from {path.name}")).entry is not None
 
 
 def _seed_documents(kinds: Kinds, path: Path) -> dict[str, list[Any]]:
     data = _json_object(path, strict_json.decoded)
     wrong = [f"{name!r} is no kind; there are {', '.join(kinds.by_name)}" for name in data if name not in kinds.by_name]
-    wrong += [f"{name} must be an array of documents" for name, found in data.items() if not isinstance(found, list)]
+    wrong += [f"{name} must be an array of documents" for name, of_kind in data.items() if not isinstance(of_kind, list)]
     if wrong:
         raise errors.StartupError(f"{path}: {'; '.join(wrong)}")
-    return {name: [_with_id(document) for document in found] for name, found in data.items()}
+    return {name: [_with_id(document) for document in of_kind] for name, of_kind in data.items()}
 
 
 def _with_id(document: Any) -> Any:
@@ -64,12 +63,12 @@ def _create_all(draft: drafts.Draft, by_kind: Mapping[str, Iterable[Any]], sourc
     """Create everything, or name everything that is wrong."""
     wrong: list[str] = []
     refused: list[tuple[str, int, Any]] = []
-    for name, found in by_kind.items():
-        documents_of_kind = [document for document in found if isinstance(document, dict)]
+    for name, of_kind in by_kind.items():
+        documents_of_kind = [document for document in of_kind if isinstance(document, dict)]
         wrong += imports.repeated(name, "id", documents_of_kind)
         if name == CLUSTERS:
             wrong += imports.repeated(name, "cluster_dns", documents_of_kind)
-        for position, document in enumerate(found):
+        for position, document in enumerate(of_kind):
             try:
                 draft.create(draft.kinds.by_name[name], document)
             except errors.Refusal:
@@ -96,37 +95,37 @@ def _described(refusal: errors.Refusal, place: str) -> list[str]:
 # Export and import
 
 
-def exporting(follower: Follower, history: bool) -> Callable[[], bytes]:
-    """Take the fleet as it is now; the result, called in any thread, writes it down."""
+def export_now(follower: Follower, history: bool) -> bytes:
+    """The file of the fleet as it is now; without an event loop."""
     follower.refresh()
-    found = exported(follower, history)
-    return lambda: b"".join(found)
+    return b"".join(exported(follower.fleet, follower.store if history else None))
 
 
-def exported(follower: Follower, history: bool) -> Iterator[bytes]:
-    """Take the fleet as it is now; the result, read in any thread, is the file. Grows with documents, and log if wanted."""
-    state = follower.fleet
+def exported(state: fleet.Fleet, log: Store | None) -> Iterator[bytes]:
+    """The file of a fleet that stands still, with its log if that is given; read in any thread. Grows with documents, and log."""
     if state.unknown:
         raise errors.Unavailable(f"the store holds {', '.join(state.unknown)}, which is no kind here; set RESOURCES_DIR")
     data: Document = {
         "format": FORMAT,
         "revision": state.revision,
-        "documents": {kind: [found[id].body for id in sorted(found)] for kind, found in state.documents.items()},
+        "documents": {kind: [of_kind[id].body for id in sorted(of_kind)] for kind, of_kind in state.documents.items()},
         "tombstones": [state.tombstones[dns] for dns in sorted(state.tombstones)],
         "deleted_by_force": [{"kind": kind, "id": id} for kind, id in sorted(state.forgone) if state.users.get((kind, id))],
     }
-    query = Query(before=state.revision + 1, limit=state.revision)
-    return _written(data, functools.partial(follower.store.find, query) if history else None)
-
-
-def _written(data: Document, find_history: Callable[[], list[Entry]] | None) -> Iterator[bytes]:
-    if find_history is not None:
-        data["history"] = find_history()[::-1]
+    if log is not None:
+        data["history"] = _history(log, state.revision)
     data["checksum"] = checksum(data)
     named = ((name, json_pieces.pieces(value, _LEVELS.get(name, 1), lines=True)) for name, value in data.items())
     yield from json_pieces.members(named)
     yield b"\n"
     changes.let_go(data.get("history", []))
+
+
+def _history(log: Store, revision: int) -> list[Entry]:
+    entries = log.entries(0, revision)
+    if len(entries) != revision:  # folded away, or replaced just now
+        raise errors.Unavailable(f"the log holds {len(entries)} of {revision} revisions; export without history, or try again")
+    return entries
 
 
 def checksum(data: Document) -> str:
@@ -194,9 +193,9 @@ def _restore(
         plan.check(state, lambda: restoration.consequences(state))
         now = changes.timestamp(datetime.datetime.now(datetime.UTC))
         history = restoration.closed(state, now, origin)
-        found = histories.replayed(history)
+        replay = histories.replayed(history)
         # a new epoch: whoever follows the log must read everything anew
-        return Snapshot(uuid.uuid4().hex, len(history), found.documents, tuple(found.tombstones.values())), history
+        return Snapshot(uuid.uuid4().hex, len(history), replay.documents, tuple(replay.tombstones.values())), history
 
     ledger.restore(build)
 
@@ -218,8 +217,10 @@ def _json_object(path: Path, decoded: Callable[[bytes], Any]) -> Document:
         data = decoded(sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes())
     except OSError as exc:
         raise errors.StartupError(f"{path}: cannot be read: {exc.strerror}") from exc
-    except (errors.MalformedBody, ValueError, RecursionError) as exc:
-        raise errors.StartupError(f"{path}: is not JSON as it should be: {exc}") from exc
+    except errors.MalformedBody as exc:
+        raise errors.StartupError(f"{path}: {exc}") from exc
+    except (ValueError, RecursionError) as exc:
+        raise errors.StartupError(f"{path}: invalid JSON value: {exc}") from exc
     if not isinstance(data, dict):
         raise errors.StartupError(f"{path}: must hold a JSON object")
     return data

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from flux_resourceset.changes import View
-from flux_resourceset.kinds import Kinds
+from flux_resourceset.kinds.model import Kinds
 
 
 def served(kinds: Kinds) -> tuple[View, ...]:
     """The views that these kinds make."""
-    return tuple(View(kind.endpoint, kind.name, kind.cluster_field or "") for kind in kinds.referenced)
+    return tuple(View(kind.endpoint, kind.name, kind.cluster_field) for kind in kinds.referenced)
 
 
 def remembered(known: Iterable[View], kinds: Kinds) -> tuple[View, ...]:
@@ -24,16 +24,16 @@ def remembered(known: Iterable[View], kinds: Kinds) -> tuple[View, ...]:
 
 def losses(known: Iterable[View], kinds: Kinds, users_of: Callable[[str], int]) -> dict[str, str]:
     """The views of today that would lose what clusters refer to in a field, by endpoint, each with what happened to it."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for view in known:
         kinds_there = (kinds.by_endpoint.get(view.endpoint), kinds.by_field.get(view.field))
         others = [kind for kind in kinds_there if kind and (kind.name, kind.cluster_field) != (view.kind, view.field)]
         users = users_of(view.field) if others else 0
         for kind in others if users else ():  # else nobody gets anything through it
-            found.setdefault(
+            reasons.setdefault(
                 kind.endpoint,
                 f"the view {kind.endpoint} is of kind {kind.name} in the field {kind.cluster_field}, but {users} cluster(s) "
                 f"refer to {view.kind} in the field {view.field}, and would lose them; give the old kind file back, "
                 f"or drop them with flux-resourceset retire-kind {view.kind}",
             )
-    return found
+    return reasons

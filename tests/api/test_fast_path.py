@@ -13,18 +13,19 @@ import concurrent.futures
 import contextlib
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import live
-from api.fleets import DEMO_DNS, VIEWS, cluster, view
-from flux_resourceset import kind_files, tokens
+from api.fleets import DEMO_DNS, SEED, VIEWS, cluster, make, view
+from flux_resourceset import tokens
 from flux_resourceset.changes import Origin
 from flux_resourceset.follower import Follower
 from flux_resourceset.http import metrics, poll
+from flux_resourceset.kinds import kind_files
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore
 
@@ -247,6 +248,77 @@ def test_many_mixtures_are_answered_alike(server: live.Server, packets: list[byt
     assert_alike(server.address, packets)
 
 
+# Tokens that are bound to a cluster
+
+BOUND_SECRET, LOST_SECRET = b"bound-" + b"b" * 32, b"lost-" + b"l" * 32
+BOUND = b"Authorization: Bearer " + BOUND_SECRET
+BOUND_BASIC = b"Authorization: Basic " + base64.b64encode(b"flux:" + BOUND_SECRET)
+LOST = b"Authorization: Bearer " + LOST_SECRET
+OTHER_DNS, NO_CLUSTER = "other.example.com", "never.example.com"
+OTHER = view(OTHER_DNS, "namespaces").encode()
+
+BOUND_CASES: dict[str, tuple[Sequence[bytes], list[int]]] = {  # what is sent, and the statuses of all answers but the last
+    "own": ([request(HOST, BOUND)], [200]),
+    "own, with gzip": ([request(HOST, BOUND, b"Accept-Encoding: gzip")], [200]),
+    "own, by Basic": ([request(HOST, BOUND_BASIC)], [200]),
+    "own, again and again": ([request(HOST, BOUND)] * 3, [200] * 3),
+    "own, HEAD": ([request(HOST, BOUND, method=b"HEAD")], [200]),
+    "own, POST": ([request(HOST, BOUND, method=b"POST")], [403]),
+    "own, with a query": ([request(HOST, BOUND, target=PATH + b"?x")], [200]),
+    "own, percent encoded": ([request(HOST, BOUND, target=PATH.replace(b"demo", b"%64emo"))], [200]),
+    "own, the slash percent encoded": ([request(HOST, BOUND, target=PATH.replace(b"/namespaces", b"%2Fnamespaces"))], [200]),
+    "own, in upper case": ([request(HOST, BOUND, target=view(DEMO_DNS.upper(), "namespaces").encode())], [403]),
+    "own, an unknown view": ([request(HOST, BOUND, target=PATH + b"x")], [404]),
+    "own, no view": ([request(HOST, BOUND, target=PATH[: -len(b"namespaces")])], [403]),
+    "own, neither view nor slash": ([request(HOST, BOUND, target=PATH[: -len(b"/namespaces")])], [403]),
+    "own, then dots": ([request(HOST, BOUND, target=PATH + b"/../../" + OTHER_DNS.encode() + b"/namespaces")], [403]),
+    "another": ([request(HOST, BOUND, target=OTHER)], [403]),
+    "another, with gzip": ([request(HOST, BOUND, b"Accept-Encoding: gzip", target=OTHER)], [403]),
+    "another, by Basic": ([request(HOST, BOUND_BASIC, target=OTHER)], [403]),
+    "another, HEAD": ([request(HOST, BOUND, method=b"HEAD", target=OTHER)], [403]),
+    "another, percent encoded": ([request(HOST, BOUND, target=OTHER.replace(b"other", b"%6fther"))], [403]),
+    "another, an unknown view": ([request(HOST, BOUND, target=OTHER + b"x")], [403]),
+    "own, another, own": ([request(HOST, BOUND), request(HOST, BOUND, target=OTHER), request(HOST, BOUND)], [200, 403, 200]),
+    "own and another at once": ([request(HOST, BOUND) + request(HOST, BOUND, target=OTHER)], [200, 403]),
+    "no cluster": ([request(HOST, BOUND, target=view(NO_CLUSTER, "namespaces").encode())], [403]),
+    "own, which is no cluster": ([request(HOST, LOST, target=view(NO_CLUSTER, "namespaces").encode())], [404]),
+    "of a token whose own is no cluster": ([request(HOST, LOST)], [403]),
+    "everybody's, of a token for all": ([request(HOST, TOKEN), request(HOST, TOKEN, target=OTHER)], [200, 200]),
+}
+
+
+@pytest.fixture(scope="module")
+def binding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[live.Server]:
+    directory = tmp_path_factory.mktemp("bound")
+    path = directory / "tokens"
+    path.write_text(f"demo read {BOUND_SECRET.decode()} {DEMO_DNS}\nlost read {LOST_SECRET.decode()} {NO_CLUSTER}\n")
+    path.chmod(0o600)
+    with live.serving(directory, TOKENS_FILE=str(path), SEED_FILE=str(SEED)) as running:
+        with running.client() as api:
+            make(api, "clusters", "other", cluster_dns=OTHER_DNS)
+        yield running
+
+
+@pytest.mark.parametrize("case", BOUND_CASES)
+def test_bound_tokens_are_answered_alike_on_both_ways_and_as_they_should(binding: live.Server, case: str) -> None:
+    packets, statuses = BOUND_CASES[case]
+    assert_alike(binding.address, packets)
+    answers = exchange(binding.address, packets, 1, ordinary=False)
+    assert [int(found) for found in re.findall(rb"HTTP/1\.1 (\d{3}) ", answers)][: len(statuses)] == statuses
+
+
+def test_a_bound_token_takes_the_fast_path_to_its_own_views_and_to_no_other(fast: poll.Fast) -> None:
+    fast.tokens = tokens.Tokens([tokens.Token.of("one", "read", BOUND_SECRET.decode(), DEMO_DNS)])
+    polls = {path: request(HOST, BOUND, target=path) for path in (PATH, OTHER, PATH[:-1], PATH + b"/" + PATH[1:])}
+
+    async def taken() -> list[bytes]:
+        return [path for path, sent in polls.items() if fast.answer(sent) is not None]
+
+    assert asyncio.run(taken()) == [PATH]
+    assert asyncio.run(taken()) == [PATH]  # also once the header block is known
+    assert len(fast.heads) == 1
+
+
 # That it is taken at all, and lets go
 
 
@@ -333,15 +405,69 @@ def test_what_idles_for_two_sweeps_is_closed_and_what_polls_is_kept(fast: poll.F
     assert (seen, answer[:15], end) == (b"", b"HTTP/1.1 200 OK", b"")
 
 
+def test_a_connection_that_was_handed_over_after_idling_is_not_closed_by_the_next_sweep(fast: poll.Fast) -> None:
+    class Ordinary(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            self.transport: asyncio.Transport = transport  # type: ignore[assignment]  # TCP transports are Transports
+
+        def data_received(self, data: bytes) -> None:
+            self.transport.write(b"ordinary")
+
+    async def scene() -> tuple[bytes, bytes]:
+        loop = asyncio.get_running_loop()
+        listening = await loop.create_server(lambda: poll.PollProtocol(fast, Ordinary), "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+        writer.write(PLAIN)
+        await reader.readuntil(b'{"inputs":[]}')
+        fast.sweep()
+        heard = []
+        for _ in range(2):
+            writer.write(b"something else")
+            heard.append(await asyncio.wait_for(reader.readexactly(len(b"ordinary")), 10))
+            fast.sweep()
+        writer.close()
+        listening.close()
+        return heard[0], heard[1]
+
+    assert asyncio.run(scene()) == (b"ordinary", b"ordinary")
+
+
 def test_header_blocks_are_remembered_up_to_a_bound(fast: poll.Fast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(poll, "_MAX_HEADS", 3)
+    checked: list[bytes] = []
+    find = fast.tokens.find
 
-    async def ask(number: int) -> bytes:
-        return fast.answer(request(HOST, TOKEN, b"User-Agent: %d" % number)) or b""
+    def checking(secret: bytes) -> tokens.Principal | None:
+        checked.append(secret)
+        return find(secret)
 
-    for number in (*range(10), 9):
-        assert asyncio.run(ask(number)).endswith(b'{"inputs":[]}')
-        assert 0 < len(fast.heads) <= 3
+    monkeypatch.setattr(fast.tokens, "find", checking)
+
+    async def ask(number: int) -> bool:
+        """Whether the token had to be checked."""
+        checked.clear()
+        answer = fast.answer(request(HOST, TOKEN, b"User-Agent: %d" % number)) or b""
+        assert answer.endswith(b'{"inputs":[]}')
+        return bool(checked)
+
+    async def scene() -> None:
+        await ask(0)
+        monkeypatch.setattr(poll, "_MAX_MEMORY_BYTES", 3 * fast._heads_bytes)
+        assert [await ask(number) for number in (1, 2, 0, 1, 2)] == [True, True, False, False, False]
+        for number in range(3, 10):  # each takes the place of the oldest one, and of no other
+            assert await ask(number)
+            assert not any([await ask(kept) for kept in (number - 1, number - 2, number)])
+            assert len(fast.heads) == 3
+        assert await ask(0)
+
+    asyncio.run(scene())
+
+
+def test_a_long_header_block_is_answered_and_not_remembered(fast: poll.Fast) -> None:
+    async def ask() -> bytes:
+        return fast.answer(request(HOST, TOKEN, b"User-Agent: " + b"x" * 5000)) or b""
+
+    assert asyncio.run(ask()).endswith(b'{"inputs":[]}')
+    assert not fast.heads
 
 
 def test_the_date_of_an_answer_is_the_one_of_http(fast: poll.Fast) -> None:

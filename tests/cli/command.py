@@ -40,7 +40,7 @@ class Cli:
 
     def __init__(self, home: Path, url: str | None = None, **variables: str) -> None:
         self.home = home
-        self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), **variables}
+        self.environment = {"PATH": os.environ["PATH"], "HOME": str(home), **zygote.MEASURED, **variables}
         if url is not None:
             self.environment |= {"FLUX_API_URL": url, "FLUX_API_TOKEN": live.READ, "FLUX_API_WRITE_TOKEN": live.WRITE}
 

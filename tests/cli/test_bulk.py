@@ -104,7 +104,7 @@ def test_a_named_cluster_that_lacks_the_component_is_an_error(cli: Cli, fleet: l
 def test_a_rehearsal_shows_every_cluster_and_changes_nothing(cli: Cli, api: httpx.Client, fleet: list[str]) -> None:
     before = newest(api)
     done = cli.ok("component", "patch", "podinfo", "-l", "bulk", "--set", "a.b=c", "--dry-run")
-    assert [(item["id"], item["operation"]) for item in done.data] == [(id, "update") for id in fleet[:3]]
+    assert [(item["id"], item["change"]) for item in done.data] == [(id, "update") for id in fleet[:3]]
     assert done.data[0]["fields"] == [{"pointer": "/patches/podinfo", "after": {"a.b": "c"}}]
     table = cli.ok("component", "patch", "podinfo", "-l", "bulk", "--set", "a.b=c", "--dry-run", "-o", "table")
     assert "clusters/bulk-0 would be updated\n" in table.out
@@ -164,6 +164,6 @@ def test_one_bad_cluster_among_many_leaves_all_as_they_were(cli: Cli, api: httpx
         "nowhere",
         "--yes",
     )
-    assert cli.refused(4, *words) == ['clusters "nowhere" does not exist']
+    assert cli.refused(4, *words) == ['clusters "nowhere" not found']
     assert newest(api) == before
     assert api.get("/namespaces/all-or-nothing").status_code == 404

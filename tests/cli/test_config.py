@@ -75,8 +75,8 @@ def test_a_wrong_field_of_the_file_is_named_with_the_file(offline: Cli) -> None:
     for text, field in (
         ("current-context: [5]", "current-context"),
         ("current-context: {a: b}", "current-context"),
-        ("contexts: {5: {url: x}}", "the key '5' is no text"),
-        ("current-context: *nothing", "is not YAML"),
+        ("contexts: {5: {url: x}}", "the key 5 is not text; put it in quotes"),
+        ("current-context: *nothing", "invalid YAML"),
     ):
         path(offline).write_text(text)
         path(offline).chmod(0o600)

@@ -28,10 +28,12 @@ from cli.command import Cli
         (("cluster", "get", "a", "b"), "unexpected argument 'b'"),
         (("namespace", "create", "x", "--label"), "--label needs a value"),
         (("namespace", "create", "x", "--allow-prune=yes"), "--allow-prune takes no value"),
-        (("rolebinding", "create", "x", "--subject", "{"), "--subject '{' is not JSON"),
+        (("rolebinding", "create", "x", "--subject", "{"), "--subject '{': invalid JSON value"),
         (("cluster", "list", "--timeout", "soon"), "--timeout is 'soon'"),
         (("cluster", "list", "--reason", "two\nlines"), "--reason must be one line"),
         (("--nothing",), "unknown option --nothing"),
+        (("help", "--nothing"), "unknown option --nothing"),
+        (("namespace", "get", "x", "--", "-o"), "unexpected argument '-o'"),
         (("cluster", "list", "--limit", "0"), "--limit is '0'; it must be a whole number of at least 1"),
         (("changes", "--limit", "0"), "--limit is '0'"),
         (("overrides", "--limit", "²"), "--limit is '²'"),
@@ -55,7 +57,7 @@ def test_every_violation_is_a_line_that_names_the_document_and_the_field(cli: Cl
 
 
 def test_what_does_not_exist_has_its_own_exit_code(cli: Cli) -> None:
-    assert cli.refused(4, "cluster", "get", "nowhere") == ['clusters "nowhere" does not exist']
+    assert cli.refused(4, "cluster", "get", "nowhere") == ['clusters "nowhere" not found']
     assert cli.refused(4, "namespace", "update", "nowhere", "--label", "a=b")
     assert cli.refused(4, "inputs", "demo-cluster-01.k8s.example.com", "nothing")
 

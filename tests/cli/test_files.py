@@ -99,7 +99,7 @@ def test_apply_refuses_as_put_does_and_writes_nothing_then(cli: Cli, api: httpx.
 
 def test_apply_can_be_rehearsed(cli: Cli, api: httpx.Client) -> None:
     done = cli.ok("apply", "-f", "-", "--dry-run", stdin="kind: namespace\nid: rehearsed\nlabels: {a: b}\n")
-    assert [(item["operation"], item["document"]["labels"]) for item in done.data] == [("create", {"a": "b"})]
+    assert [(item["change"], item["document"]["labels"]) for item in done.data] == [("create", {"a": "b"})]
     assert api.get("/namespaces/rehearsed").status_code == 404
 
 
@@ -162,7 +162,7 @@ def test_delete_takes_all_documents_or_none(cli: Cli, api: httpx.Client, tmp_pat
     cli.ok("apply", "-f", "-", stdin="kind: namespace\nid: gone-a\n---\nkind: namespace\nid: gone-b\n")
     file.write_text("kind: namespace\nid: gone-a\n---\nkind: namespace\nid: never-there\n")
     assert "--yes" in cli.refused(2, "delete", "-f", str(file))[0]
-    assert cli.refused(4, "delete", "-f", str(file), "--yes") == ['namespaces "never-there" does not exist']
+    assert cli.refused(4, "delete", "-f", str(file), "--yes") == ['namespaces "never-there" not found']
     assert api.get("/namespaces/gone-a").status_code == 200
     file.write_text("kind: namespace\nid: gone-a\n---\nkind: namespace\nid: gone-b\nlabels: {ignored: here}\n")
     printed = cli.ok("delete", "-f", str(file), "-y", "-o", "yaml")
@@ -183,7 +183,7 @@ def test_diff_has_three_exit_codes(cli: Cli, tmp_path: Path) -> None:
     other = cli.but(FLUX_API_WRITE_TOKEN=None)("diff", "-f", str(file))  # it only reads
     assert other.code == 1
     assert other.data[0]["fields"] == [{"pointer": "/labels/a", "before": "b", "after": "c"}]
-    assert [item["operation"] for item in other.data] == ["update", "create"]
+    assert [item["change"] for item in other.data] == ["update", "create"]
     shown = cli("diff", "-f", str(file), "-o", "table")
     assert "\n-  a: b\n+  a: c\n" in shown.out
     assert shown.code == 1

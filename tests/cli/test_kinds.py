@@ -26,6 +26,7 @@ def test_a_kind_of_the_server_has_a_group_with_options_from_its_schema(cli: Cli,
     assert "network-policy" in cli.ok("--help").out
     assert "--target-namespace" in cli.ok("network-policy", "create", "--help").out
     assert "--ingress-rule JSON" in cli.ok("help", "network-policy", "create").out
+    assert "--ingress-rule JSON" in cli.ok("help", "--debug", "network-policy", "-ojson", "create").out
     cli.ok("network-policy", "unassign", "allow-monitoring", "--cluster", "demo-cluster-01")
     assert offline.refused(2, "network-policy", "list")
 
@@ -76,8 +77,9 @@ def test_help_reads_no_yaml_and_no_schemas(tmp_path: Path) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "flux_resourceset.cli", "component", "create", "--help"]
     done = subprocess.run(command, env={}, capture_output=True, text=True, check=True)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "flux_resourceset.cli.kind_table" in imported
-    assert not imported & {"yaml", "jsonschema_rs", "importlib.resources", "socket", "flux_resourceset.kinds"}
+    assert "flux_resourceset.cli.parsing.kind_commands" in imported
+    assert "flux_resourceset.kinds.fields" in imported  # the one part of kinds that is light
+    assert not imported & {"yaml", "jsonschema_rs", "importlib.resources", "socket", "flux_resourceset.kinds.model"}
 
 
 def test_the_printed_examples_of_create_are_accepted(cli: Cli) -> None:
@@ -86,7 +88,7 @@ def test_the_printed_examples_of_create_are_accepted(cli: Cli) -> None:
         words = shlex.split(examples[0])[1:]
         words[2] = f"example-{group}"
         dns = [f"{group}.example.com" if word.endswith(".k8s.example.com") else word for word in words]
-        assert cli.ok(*dns, "--dry-run").data[0]["operation"] == "create"
+        assert cli.ok(*dns, "--dry-run").data[0]["change"] == "create"
 
 
 def test_help_of_the_built_in_kinds_needs_no_server_and_no_home(offline: Cli) -> None:
@@ -99,11 +101,11 @@ def test_help_of_the_built_in_kinds_needs_no_server_and_no_home(offline: Cli) ->
 
 
 def test_what_is_known_without_a_server_is_what_a_plain_server_tells(tmp_path: Path) -> None:
-    from flux_resourceset.cli import kinds
+    from flux_resourceset.cli import known_kinds
 
     with live.serving(tmp_path, STORE_BACKEND="memory") as server, server.client(live.READ) as api:
         told = api.get("/kinds").json()
-    assert kinds.packaged() == told
+    assert known_kinds.packaged() == told
 
 
 def test_completion_offers_commands_options_ids_and_files(cli: Cli, offline: Cli) -> None:
@@ -116,6 +118,9 @@ def test_completion_offers_commands_options_ids_and_files(cli: Cli, offline: Cli
     assert offered("-o", "y") == ["yaml"]
     assert offered("-o", "json", "namespace", "un") == ["unassign"]
     assert offered("apply", "-f", "") == [":files"]
+    assert offered("render", "x", "-o", "") == [":files"], "where -o is no format"
+    assert offered("namespace", "list", "-o", "j") == ["json"]
+    assert offered("--", "-o", "y") == [], "-- ends the options"
     assert offered("completion", "") == ["bash", "zsh", "fish"]
     assert offered("explain", "clu") == ["cluster"]
     assert offered("inputs", "dns", "role") == ["rolebindings"]

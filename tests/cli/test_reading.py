@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+import subprocess
 from pathlib import Path
 
 import httpx
@@ -13,6 +14,7 @@ import yaml
 
 import live
 from cli.command import Cli
+from flux_resourceset import __version__
 
 
 @pytest.mark.parametrize(
@@ -194,3 +196,9 @@ def test_tags_of_a_field_that_is_optional_and_no_text(cli: Cli, api: httpx.Clien
         assert api.post("/agents", json={"id": id, "channel": "x", **weight}).status_code == 201
     rows = cli.ok("tags", "--field", "weight").data
     assert [(row["tag"], row["ids"]) for row in rows] == [("9", ["weighed-c"]), ("10", ["weighed-a"])]
+
+
+def test_both_programs_say_one_version(cli: Cli) -> None:
+    server = subprocess.run([*live.PROGRAM, "--version"], capture_output=True, text=True, check=True).stdout.split()
+    assert cli.ok("--version").out.split() == ["flux-resourceset-cli", __version__]
+    assert server == ["flux-resourceset", __version__]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 import live
-from flux_resourceset.cli import kinds, program, reference, table
-from flux_resourceset.cli.grammar import Command
+from flux_resourceset.cli import known_kinds, program, reference_page
+from flux_resourceset.cli.parsing import command_table
+from flux_resourceset.cli.parsing.grammar import Command
 
 
 def commands() -> list[Command]:
-    return [command for group in table.groups(kinds.Kinds(kinds.packaged())) for command in group.commands]
+    return [command for group in command_table.groups(known_kinds.Kinds(known_kinds.packaged())) for command in group.commands]
 
 
 @pytest.mark.parametrize("command", commands(), ids=lambda command: command.name)
@@ -32,11 +33,11 @@ def test_no_option_of_a_command_is_spelled_like_another_of_it() -> None:
 
 def test_the_reference_page_is_fresh() -> None:
     page = (live.ROOT / "docs" / "cli.md").read_text()
-    assert page == reference.reference(kinds.packaged()), "docs/cli.md is stale; run make generate"
+    assert page == reference_page.reference(known_kinds.packaged()), "docs/cli.md is stale; run make generate"
 
 
 def test_the_reference_page_names_every_command_and_option() -> None:
-    page = reference.reference(kinds.packaged())
+    page = reference_page.reference(known_kinds.packaged())
     for command in commands():
         assert command.usage in page
         for option in command.options:

@@ -92,10 +92,10 @@ def test_deleting_needs_a_yes_and_refuses_what_is_used(cli: Cli, api: httpx.Clie
     assert "demo-cluster-01" in cli.refused(6, "namespace", "delete", "to-delete", "--yes")[0]
     cli.ok("namespace", "unassign", "to-delete", "--cluster", "demo-cluster-01")
     rehearsed = cli.ok("namespace", "delete", "to-delete", "--dry-run").data
-    assert [(item["id"], item["operation"]) for item in rehearsed] == [("to-delete", "delete")]
+    assert [(item["id"], item["change"]) for item in rehearsed] == [("to-delete", "delete")]
     assert api.get("/namespaces/to-delete").status_code == 200
     assert cli.ok("namespace", "delete", "to-delete", "-y").data["id"] == "to-delete"
-    assert cli.refused(4, "namespace", "delete", "to-delete", "-y") == ['namespaces "to-delete" does not exist']
+    assert cli.refused(4, "namespace", "delete", "to-delete", "-y") == ['namespaces "to-delete" not found']
 
 
 def test_a_definition_in_use_can_be_deleted_by_force(cli: Cli, api: httpx.Client) -> None:

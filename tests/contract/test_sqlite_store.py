@@ -10,13 +10,14 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
 
 import pytest
 
 from contract.entries import bodies, commit, create, delete, entry
+from contract.folding import fold
 from flux_resourceset import changes, errors
 from flux_resourceset.store import Outline, sqlite_files
 from flux_resourceset.store.sqlite import SqliteStore
@@ -159,6 +160,24 @@ def test_a_file_of_the_first_release_is_brought_forward(of_the_first_release: Pa
     assert Path(f"{of_the_first_release}.store").exists()
 
 
+def test_a_file_of_the_second_schema_is_brought_forward(store: SqliteStore, path: Path) -> None:
+    commit(store, entry(1, create("n", "a")), entry(2, create("n", "b"), delete("n", {"id": "a"})))
+    before = store.snapshot()
+    store.close()
+    connection = sqlite3.connect(path)
+    for name in ("base", "base_hash", "base_documents"):
+        connection.execute(f"ALTER TABLE identity DROP COLUMN {name}")
+    connection.execute("PRAGMA user_version = 2")
+    connection.close()
+    with pytest.raises(errors.Unavailable, match="has schema 2"):
+        SqliteStore(path, read_only=True)
+    again = SqliteStore(path)
+    assert again.snapshot() == before
+    commit(again, entry(3, create("n", "c")))
+    assert (again.base(), [found.revision for found in again.entries(0)]) == (0, [1, 2, 3])
+    again.close()
+
+
 def test_a_newer_schema_is_refused(store: SqliteStore, path: Path) -> None:
     store.close()
     connection = sqlite3.connect(path)
@@ -295,6 +314,68 @@ def test_damaged_content_is_doubt_and_never_an_empty_fleet(store: SqliteStore, p
     connection.close()
     with pytest.raises(errors.Unavailable):
         store.snapshot()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM changes WHERE revision = 4; DELETE FROM entries WHERE revision = 4",
+        "DELETE FROM changes WHERE revision = 3; DELETE FROM entries WHERE revision = 3",
+        "UPDATE identity SET base = 1",
+        "UPDATE identity SET base = 3",
+        "UPDATE documents SET revision = 3 WHERE id = 'a1'",
+        "UPDATE documents SET revision = 1 WHERE id = 'a4'",
+        "DELETE FROM documents WHERE id = 'a1'",
+    ],
+)
+def test_damage_to_a_folded_log_is_doubt(store: SqliteStore, path: Path, damage: str) -> None:
+    commit(store, *(entry(number, create("n", f"a{number}")) for number in range(1, 6)))
+    fold(store, 2)
+    assert store.snapshot().base == 2
+    connection = sqlite3.connect(path)
+    connection.executescript(damage)
+    connection.close()
+    with pytest.raises(errors.Unavailable, match="restore a backup"):
+        store.snapshot()
+
+
+def test_nothing_of_a_folded_log_is_left_and_its_documents_are_still_counted(store: SqliteStore, path: Path) -> None:
+    commit(store, entry(1, create("n", "a")), entry(2, create("n", "b")))
+    fold(store, 2)
+    assert set(bodies(store, "n")) == {"a", "b"}
+    with pytest.raises(errors.Unavailable, match="cannot follow revision 2"):
+        commit(store, entry(1, create("n", "c")))
+    connection = sqlite3.connect(path)
+    connection.execute("DELETE FROM documents WHERE id = 'a'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(errors.Unavailable, match="1 documents, and its log speaks of 2"):
+        store.snapshot()
+
+
+@pytest.mark.parametrize("read", [lambda store: store.entries(0), lambda store: store.find(changes.Query(limit=40))])
+def test_many_entries_are_read_by_one_statement(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, read: Callable[[SqliteStore], list[changes.Entry]]
+) -> None:
+    commit(store, *(entry(number, create("n", f"a{number}"), create("n", f"b{number}")) for number in range(1, 31)))
+    statements: list[str] = []
+    connect = sqlite_files.connect
+
+    def traced(path: Path, mode: str) -> sqlite3.Connection:
+        connection = connect(path, mode)
+        connection.set_trace_callback(statements.append)
+        return connection
+
+    monkeypatch.setattr(sqlite_files, "connect", traced)
+    assert len(read(store)) == 30
+    assert len([text for text in statements if text.startswith("SELECT")]) == 1
+
+
+def test_what_an_import_brought_along_is_read_with_many_changes_too(store: SqliteStore) -> None:
+    many = tuple(changes.Retired(f"d{number}.example.com", f"d{number}") for number in range(2000))
+    commit(store, entry(1, *(create("n", f"a{number}") for number in range(50)), retired=many))
+    (found,) = store.entries(0)
+    assert (len(found.changes), found.retired) == (50, many)
 
 
 def test_a_damaged_log_is_doubt(store: SqliteStore, path: Path) -> None:

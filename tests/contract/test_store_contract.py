@@ -423,6 +423,56 @@ def test_a_rollback_writes_nothing_and_lets_the_next_one_in(store: Store) -> Non
     assert store.snapshot().revision == 1
 
 
+def test_a_transaction_that_is_left_without_a_commit_is_rolled_back(store: Store) -> None:
+    with store.begin() as transaction:
+        assert transaction.epoch == store.epoch()
+    with store.begin():
+        pass  # the one before is over
+    commit(store, entry(1, create("n", "a")))
+    assert store.snapshot().revision == 1
+
+
+@pytest.mark.parametrize("exception", [ValueError, KeyboardInterrupt])
+def test_a_transaction_that_an_exception_leaves_is_rolled_back(store: Store, exception: type[BaseException]) -> None:
+    with pytest.raises(exception), store.begin():
+        raise exception
+    commit(store, entry(1, create("n", "a")))
+    assert store.snapshot().revision == 1
+
+
+def test_what_was_committed_stays_whatever_comes_after_it(store: Store) -> None:
+    def fails() -> None:
+        with store.begin() as transaction:
+            transaction.commit(entry(2, create("n", "b")))
+            raise ValueError("later")
+
+    with store.begin() as transaction:
+        transaction.commit(entry(1, create("n", "a")))
+    with pytest.raises(ValueError, match="later"):
+        fails()
+    assert store.snapshot().revision == 2
+    with store.begin() as transaction:
+        transaction.restore(Snapshot("e", 0, {}, ()), [])
+    assert content(store) == ("e", 0, {}, ())
+    commit(store, entry(1, create("n", "c")))
+
+
+def test_a_transaction_that_is_over_does_not_end_the_next_one(store: Store, peer: Store) -> None:
+    first = store.begin()
+    first.commit(entry(1, create("n", "a")))
+    second = store.begin()
+    first.rollback()
+    first.rollback()
+    waiting = threading.Thread(target=lambda: commit(peer, entry(3, create("n", "c"))))
+    waiting.start()
+    waiting.join(0.05)
+    assert waiting.is_alive()
+    second.commit(entry(2, create("n", "b")))
+    second.rollback()
+    waiting.join(20)
+    assert [found.revision for found in store.entries(0)] == [1, 2, 3]
+
+
 def test_a_second_writer_waits_for_the_first(store: Store, peer: Store) -> None:
     first = store.begin()
     order: list[str] = []

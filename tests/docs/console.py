@@ -21,6 +21,8 @@ _BLOCK = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", re.DOTALL | re.MUL
 ANYTHING = "…"
 _PROGRAMS = {"flux-resourceset": "flux_resourceset.server", "flux-resourceset-cli": "flux_resourceset.cli"}
 
+_OLDER_PHRASES = {413: "Request Entity Too Large", 422: "Unprocessable Entity"}  # which Python 3.13 has renamed
+
 
 class Step(NamedTuple):
     line: int
@@ -158,7 +160,8 @@ def _curl(arguments: list[str]) -> str:
     if not shows_head:
         assert answer.is_success, f"{answer.status_code}: {answer.text}\n(show the status with -i if the refusal is meant)"
         return answer.text
-    head = [f"HTTP/1.1 {answer.status_code} {answer.reason_phrase}", *(f"{n}: {v}" for n, v in answer.headers.multi_items())]
+    phrase = _OLDER_PHRASES.get(answer.status_code, answer.reason_phrase)
+    head = [f"HTTP/1.1 {answer.status_code} {phrase}", *(f"{n}: {v}" for n, v in answer.headers.multi_items())]
     return "\n".join(head) + "\n\n" + answer.text
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from flux_resourceset import documents, formats
+from flux_resourceset import documents
+from flux_resourceset.kinds import formats
 
 Texts = st.SearchStrategy[str]
 Document = dict[str, Any]

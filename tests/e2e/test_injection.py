@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import live
-from flux_resourceset import kind_files
-from flux_resourceset.render import bundle, dialect
+from flux_resourceset import cluster_bundle
+from flux_resourceset.kinds import kind_files
+from flux_resourceset.render import dialect
 from unit import samples
 
 from . import expectations, flux_operator, foreign, hostile
@@ -34,15 +35,15 @@ def inputs_of(kind: str, cluster: Object, definitions: list[Object]) -> list[Obj
     ledger = samples.ledger_of(KNOWN)
     samples.create(ledger, kind, *definitions)
     samples.create(ledger, "clusters", cluster)
-    body = ledger.fleet.answer(f"{cluster['cluster_dns']}/{KNOWN.by_name[kind].endpoint}".encode())
+    body = ledger.fleet.answer(f"{cluster['cluster_dns']}/{KNOWN.referenced_by_name[kind].endpoint}".encode())
     inputs: list[Object] = json.loads(body)["inputs"]
     assert [item["id"] for item in inputs] == [reference["id"] for reference in cluster[kind]]
     return inputs
 
 
 def rendered(directory: Path, kind: str, inputs: list[Object]) -> list[Object]:
-    view = KNOWN.by_name[kind]
-    template = view.resourceset or bundle.resourceset(view.endpoint)
+    view = KNOWN.referenced_by_name[kind]
+    template = view.resourceset or cluster_bundle.resourceset(view.endpoint)
     assert template
     return flux_operator.rendered(directory, template, inputs)
 
@@ -55,7 +56,7 @@ def test_hostile_documents_make_exactly_the_expected_objects(
 ) -> None:
     cluster, definitions = data.draw(hostile.fleets(kind))
     inputs = inputs_of(kind, cluster, definitions)
-    view = KNOWN.by_name[kind]
+    view = KNOWN.referenced_by_name[kind]
     found = rendered(tmp_path_factory.mktemp("render"), kind, inputs)
     expected = [expectations.owned(view.endpoint, each) for item in inputs for each in expectations.BY_KIND[kind](item)]
     if kind == "platform_components":

@@ -80,7 +80,7 @@ class Hostile(BaseHTTPRequestHandler):
         if b"refuse" in sent:
             self._answer(422, poisoned({"detail": "no", "errors": [{"pointer": "/x", "message": "m"}], "kind": "k", "id": "i"}))
             return
-        result = {"operation": "update", "revision": 3, "before": DOCUMENTS["namespaces"][0], "after": {**LABELLED, "id": POISON}}
+        result = {"change": "update", "revision": 3, "before": DOCUMENTS["namespaces"][0], "after": {**LABELLED, "id": POISON}}
         self._answer(200, {"warnings": [POISON], "results": [{**result, **poisoned({"kind": "namespaces", "id": "x"})}]})
 
     def do_PUT(self) -> None:

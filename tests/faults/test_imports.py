@@ -182,7 +182,7 @@ def test_an_empty_or_wrong_file_is_refused_whatever_is_said(site: Site) -> None:
     (site.directory / "wrong.json").write_text(json.dumps({**wrong, "checksum": transfer.checksum(wrong)}))
     assert "\x1b" not in site.refused("import", "--replace", "--yes", "wrong.json")
     (site.directory / "nothing.json").write_bytes(b"")
-    assert "is not JSON" in site.refused("import", "--replace", "--yes", "nothing.json")
+    assert "invalid JSON value" in site.refused("import", "--replace", "--yes", "nothing.json")
 
 
 def test_on_a_terminal_it_asks(site: Site) -> None:

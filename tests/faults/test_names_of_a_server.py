@@ -13,7 +13,7 @@ import pytest
 
 import live
 from cli.command import Cli
-from flux_resourceset import kind_files
+from flux_resourceset.kinds import kind_files
 
 CLUSTER = {"id": "edge", "cluster_name": "edge", "cluster_dns": "edge.example.com", "environment": "dev"}
 API = "https://fleet.example.com"

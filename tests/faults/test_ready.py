@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import live
-from api.fleets import SEED, assert_problem
+from api.fleets import DEMO_DNS, SEED, assert_problem
+from api.test_authentication import write_tokens
 
 pytestmark = pytest.mark.quick
 
@@ -45,6 +46,17 @@ def test_only_a_token_shows_where_the_database_was(tmp_path: Path) -> None:
         os.rename(database, tmp_path / "away")
         assert stranger.get("/ready").status_code == 503
         assert len(not_ready(server)) == 2
+
+
+def test_a_token_of_a_cluster_is_told_no_more_than_a_stranger(tmp_path: Path) -> None:
+    bound = "bound-" + "b" * 32
+    write_tokens(tmp_path / "tokens", f"demo read {bound} {DEMO_DNS}\n")
+    with live.serving(tmp_path, SEED_FILE=str(SEED), TOKENS_FILE=str(tmp_path / "tokens")) as server:
+        os.rename(tmp_path / "fleet.db", tmp_path / "away")
+        with server.client(bound) as cluster, server.client(None) as stranger:
+            problems = [assert_problem(client.get("/ready"), 503, "unavailable") for client in (cluster, stranger)]
+        assert problems[0]["detail"] == problems[1]["detail"]
+        assert "fleet.db" not in problems[0]["detail"]
 
 
 def test_a_reader_without_a_database_names_no_file_either(tmp_path: Path) -> None:

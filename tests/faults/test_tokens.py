@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import live
-from api.fleets import SEED
+from api.fleets import DEMO_DNS, SEED
 from api.test_authentication import write_tokens
 from api.test_start_up import refused
 from faults import sockets
@@ -138,6 +138,29 @@ def test_a_half_written_file_stops_the_start_with_the_remedy(tmp_path: Path) -> 
     line = refused(tmp_path, TOKENS_FILE=str(tmp_path / "tokens"))
     assert "finish it with a newline" in line
     assert NEW[:8] not in line
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        (f"edge write {NEW} {DEMO_DNS}", "make its role read, or take its fourth word away"),
+        (f"edge read {NEW} Edge.Example.com", "must be a lower-case RFC 1123 DNS name"),
+        (f"edge read {NEW} {DEMO_DNS} {DEMO_DNS}", "a line is `name role token`"),
+    ],
+)
+def test_a_bad_binding_stops_the_start_and_leaves_the_last_good_file_in_force(
+    server: live.Server, tokens: Path, tmp_path: Path, line: str, remedy: str
+) -> None:
+    with sockets.connected(server) as connection:
+        write_tokens(tokens, f"fleet read {OLD}\n{line}\n")
+        for _ in range(5):
+            assert polled(connection, OLD, NEW) == [200, 401]
+    (complaint,) = complaints(server)
+    start = refused(tmp_path, TOKENS_FILE=str(tokens))
+    for text in (complaint, start):
+        assert f"TOKENS_FILE {tokens}:2: " in text
+        assert remedy in text
+        assert NEW not in text
 
 
 def test_a_mounted_secret_is_followed_through_its_links(tmp_path: Path) -> None:

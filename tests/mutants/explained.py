@@ -7,14 +7,14 @@ _BINDINGS = "deploy/cluster/views/rolebindings/resourceset.yaml"
 _COMPONENTS = "deploy/cluster/views/platform-components/resourceset.yaml"
 
 EXPLAINED: dict[str, str] = {
-    f'{_SRC}/merge.py _part: patches = cluster["patches"].get(reference["id"]) if kind.patches else None '
-    '→ patches = cluster["patches"].get(reference["id"]) if True else None': (
+    f'{_SRC}/merge.py assignments: patches = cluster["patches"] if kind.patches else {{}} → '
+    'patches = cluster["patches"] if True else {}': (
         "a kind without patches never sends them; looking them up only costs its being remembered"
     ),
-    f"{_SRC}/rules.py _bound: if len(references) > fleet.MAX_INPUTS: → if False:": (
+    f"{_SRC}/rules.py _bound: if len(references) > flux_limits.MAX_INPUTS: → if False:": (
         "so many references make a bound above the limit by themselves, at 400 bytes each; this only saves adding them up"
     ),
-    f"{_SRC}/rules.py _doubts: continue → pass": (
+    f"{_SRC}/rules.py _warnings: continue → pass": (
         "a reference that pins no version gives nothing to doubt; this only saves looking its definition up"
     ),
     f"{_SRC}/http/poll.py Fast.answer: if end < 0: → if (end <= 0):": "the end is looked for behind the start of the line",
@@ -37,10 +37,12 @@ EXPLAINED: dict[str, str] = {
     f"{_BINDINGS} ClusterRoleBinding: - kind: << $subject.kind | quote >> → - kind: << $subject.kind >>": (
         "one of three words, none of which YAML takes for anything else"
     ),
-    f"{_SRC}/fleet.py Fleet.heed: if self.doubts: → if True:": "answers that are forgotten are prepared again, alike",
-    f'{_SRC}/fleet.py Fleet._step_cluster: if before and after and before.get(kind.cluster_field or "") == '
-    'after.get(kind.cluster_field or ""): → if False:': "lists that are equal differ in nothing; this only saves comparing them",
-    f"{_SRC}/fleet.py Fleet._step_definition: if kind.cluster_field is None: → if False:": "what nobody refers to has no users",
+    f"{_SRC}/fleet.py Fleet.compare_views: if self.doubts: → if True:": "answers that are forgotten are prepared again, alike",
+    f"{_SRC}/fleet.py Fleet._step_cluster: if before and after and before.get(kind.cluster_field) == "
+    "after.get(kind.cluster_field): → if False:": "lists that are equal differ in nothing; this only saves comparing them",
+    f"{_SRC}/fleet.py Fleet._step_definition: if not isinstance(kind, Referenced): → if False:": (
+        "what nobody refers to has no users"
+    ),
     f"{_SRC}/drafts.py Draft.let_go: json_pieces.let_go(self._view.after, 1) → pass": "they are freed all the same, in one go",
     f"{_SRC}/ahead.py Ahead._newest: if key in self._definitions: → if False:": "they are read again, alike",
     f"{_SRC}/follower.py Follower.__init__: self._look_again = 0.0 # monotonic time before which that is taken as still true → "

@@ -30,7 +30,8 @@ def planted(known: Known, root: Path) -> Fault:
     return Fault(known.path, known.wrong, start, start + len(known.before), known.after, text)
 
 
-_MERGE, _RULES = "src/flux_resourceset/merge.py", "src/flux_resourceset/rules.py"
+_MERGE, _ANSWERS = "src/flux_resourceset/merge.py", "src/flux_resourceset/answers.py"
+_RULES = "src/flux_resourceset/rules.py"
 _FLEET, _CHANGES = "src/flux_resourceset/fleet.py", "src/flux_resourceset/changes.py"
 _POLL, _DRAFTS = "src/flux_resourceset/http/poll.py", "src/flux_resourceset/drafts.py"
 _FOLLOWER, _AHEAD = "src/flux_resourceset/follower.py", "src/flux_resourceset/ahead.py"
@@ -50,20 +51,38 @@ KNOWN = (
     Known(_AHEAD, "what a document was, not what it is", "if changed else self._fleet", "if not changed else self._fleet"),
     Known(
         _POLL,
+        "a token that is bound to a cluster reads the others",
+        'if clusters is not None and key[: key.rfind(b"/")] not in clusters:',
+        "if False:",
+    ),
+    Known(
+        _POLL,
         "revoked tokens stay good",
-        "            self.heads.clear()\n            self._generation",
+        "            self._forget_heads()\n            self._generation",
         "            self._generation",
     ),
-    Known(_MERGE, "remembered parts go stale", "if part is None or part.definition is not definition:", "if part is None:"),
-    Known(_MERGE, "overrides of one cluster reach others", "_encode(reference), wait_for", '_encode(reference["id"]), wait_for'),
-    Known(_MERGE, "what others wait for is remembered", "_encode(reference), wait_for", "_encode(reference), ()"),
     Known(
-        _MERGE,
-        "patches are remembered for others",
-        "    if patches:\n        return _made",
-        "    if False:\n        return _made",
+        _ANSWERS, "remembered parts go stale", "if part is None or part.definition is not item.definition:", "if part is None:"
     ),
-    Known(_MERGE, "waits for what is not there", "if id in running)", ")"),
+    Known(
+        _ANSWERS,
+        "overrides of one cluster reach others",
+        "_encode(item.reference), item.wait_for",
+        '_encode(item.reference["id"]), item.wait_for',
+    ),
+    Known(
+        _ANSWERS,
+        "what others wait for is remembered",
+        "_encode(item.reference), item.wait_for",
+        "_encode(item.reference), ()",
+    ),
+    Known(
+        _ANSWERS,
+        "patches are remembered for others",
+        "        if item.patches:\n            return _encoded",
+        "        if False:\n            return _encoded",
+    ),
+    Known(_MERGE, "waits for what is not there", "if other in running)", ")"),
     Known(_MERGE, "waits for what is disabled", 'if ref.get("enabled", True)}', "}"),
     Known(
         _MERGE,
@@ -72,13 +91,16 @@ KNOWN = (
         '()) if ref["id"] in definitions and ref.get("enabled", True)]',
     ),
     Known(_MERGE, "a null override empties the definition's value", "if value is not None}}", "}}"),
-    Known(_MERGE, "the digest does not tell clusters apart", "        digest.update(block)\n", ""),
-    Known(_MERGE, "the digest depends on the order", "hashlib.sha256(_canonical(result))", "hashlib.sha256(body)"),
+    Known(_ANSWERS, "the digest does not tell clusters apart", "    digest.update(block)\n", ""),
+    Known(_ANSWERS, "the digest depends on the order", "hashlib.sha256(_canonical(content))", "hashlib.sha256(_encode(content))"),
+    Known(
+        _MERGE, "a null is sent", "for name, value in result.items() if value is not None}", "for name, value in result.items()}"
+    ),
     Known(
         _MERGE,
         "the reference is overridden by the definition",
-        "{**definition, **{name: value for name, value in reference.items() if value is not None}}",
-        "{**{name: value for name, value in reference.items() if value is not None}, **definition}",
+        "{**item.definition, **{name: value for name, value in item.reference.items() if value is not None}}",
+        "{**{name: value for name, value in item.reference.items() if value is not None}, **item.definition}",
     ),
     Known(_RULES, "a dependent is deleted by force", "        if dependents:\n", "        if dependents and not force:\n"),
     Known(
@@ -91,7 +113,7 @@ KNOWN = (
     Known(
         _RULES,
         "answers of the users of a definition may grow too large",
-        "                touched.setdefault((user, kind.name), (kind, change))\n",
+        "                touched.setdefault((user, changed.name), (changed, change))\n",
         "                pass\n",
     ),
     Known(_DRAFTS, "an omitted list is emptied by PUT", "if name not in document and before.get(name)", "if False"),

@@ -34,7 +34,9 @@ def _view(name: str, share: int) -> Subject:
 
 TAKEN = (
     "test_only_whole_plain_polls_with_a_good_token_are_taken",
+    "test_a_bound_token_takes_the_fast_path_to_its_own_views_and_to_no_other",
     "test_what_idles_for_two_sweeps_is_closed_and_what_polls_is_kept",
+    "test_a_connection_that_was_handed_over_after_idling_is_not_closed_by_the_next_sweep",
     "test_header_blocks_are_remembered_up_to_a_bound",
     "test_the_date_of_an_answer_is_the_one_of_http",
 )
@@ -46,7 +48,9 @@ ONE_PASS = "test_a_dense_catalog_is_searched_for_cycles_in_one_pass"
 IN_TURN = "test_only_so_many_run_at_a_time_and_whoever_leaves_makes_room"
 
 SUBJECTS = (
-    _module("merge", 30, "unit/test_merge.py property/test_merge_laws.py"),
+    _module("merge", 20, "unit/test_merge.py property/test_merge_laws.py"),
+    _module("answers", 15, "unit/test_merge.py property/test_merge_laws.py", "unit/test_fleet.py unit/test_effects.py",
+            "api/test_flux_answers.py"),
     _module("fleet", 30, "unit/test_fleet.py unit/test_limits.py", "property/test_fleet_coherence.py",
             "api/test_flux_answers.py api/test_readers.py", "faults/test_kind_files.py"),
     _module("changes", 15, "unit/test_fleet.py unit/test_ledger.py unit/test_transactions.py", "property/test_fleet_coherence.py",

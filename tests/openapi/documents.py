@@ -8,7 +8,7 @@ from typing import Any
 
 from openapi_schema_validator import OAS30Validator
 
-from flux_resourceset import kind_files, kinds
+from flux_resourceset.kinds import kind_files, model
 
 Json = dict[str, Any]
 
@@ -57,7 +57,7 @@ schema:
 """
 
 
-def extended(directory: Path) -> kinds.Kinds:
+def extended(directory: Path) -> model.Kinds:
     """The built-in kinds and one of an operator."""
     directory.mkdir(exist_ok=True)
     (directory / "databases.yaml").write_text(DATABASES)

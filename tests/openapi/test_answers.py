@@ -153,7 +153,7 @@ def test_batches_exports_and_imports_answer_as_documented(client: httpx.Client, 
     paths = document["paths"]
     operation = {"op": "create", "kind": "namespaces", "id": "rehearsed", "document": {}}
     dry = client.post("/batch?dry_run=true", json={"operations": [operation]})
-    assert (dry.status_code, dry.json()["results"][0]["operation"]) == (200, "create")
+    assert (dry.status_code, dry.json()["results"][0]["change"]) == (200, "create")
     assert_as_documented(document, paths["/batch"]["post"], dry)
     export = client.get("/export?history=true")
     assert_as_documented(document, paths["/export"]["get"], export)

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from flux_resourceset import formats, openapi
+from flux_resourceset import openapi
+from flux_resourceset.kinds import formats
 from flux_resourceset.openapi.conversion import CONSTRAINTS, PLAIN, Form, converted
 from openapi.documents import Json, extended
 

@@ -14,9 +14,11 @@ import pytest
 import yaml
 
 import live
-from flux_resourceset import errors, kind_files, kinds, openapi
+from flux_resourceset import errors, openapi
 from flux_resourceset.follower import Follower
-from flux_resourceset.http import app, metrics
+from flux_resourceset.http import app, log, metrics
+from flux_resourceset.http.auth import Access
+from flux_resourceset.kinds import kind_files, model
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore
 from openapi.documents import Json, extended, mistakes, operations, resolved
@@ -25,7 +27,7 @@ MODES = {"crud": True, "read-only": False}
 
 
 @pytest.fixture(scope="module", params=["built-in", "extended"])
-def known(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> kinds.Kinds:
+def known(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> model.Kinds:
     return extended(tmp_path_factory.mktemp("kinds")) if request.param == "extended" else kind_files.load()
 
 
@@ -35,7 +37,7 @@ def writable(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture(scope="module")
-def document(known: kinds.Kinds, writable: bool) -> Json:
+def document(known: model.Kinds, writable: bool) -> Json:
     return openapi.document(known, writable=writable)
 
 
@@ -44,7 +46,7 @@ def test_the_document_is_valid_openapi(document: Json) -> None:
     assert document["openapi"] == "3.0.3"
 
 
-def test_the_text_says_what_the_document_says(known: kinds.Kinds) -> None:
+def test_the_text_says_what_the_document_says(known: model.Kinds) -> None:
     text = openapi.text(known, writable=False)
     assert yaml.safe_load(text) == openapi.document(known, writable=False)
 
@@ -54,7 +56,7 @@ def test_the_committed_document_is_fresh() -> None:
     assert committed == openapi.text(kind_files.load(), writable=True), "openapi/openapi.yaml is stale: run `make generate`"
 
 
-def served(known: kinds.Kinds, writable: bool) -> set[str]:
+def served(known: model.Kinds, writable: bool) -> set[str]:
     """Every path and method of the route table, as its 405 tells them."""
     ledger = Ledger(Follower(known, MemoryStore))
     found = set()
@@ -65,10 +67,30 @@ def served(known: kinds.Kinds, writable: bool) -> set[str]:
     return found
 
 
-def test_the_document_lists_every_route_that_is_served_and_no_other(known: kinds.Kinds, writable: bool, document: Json) -> None:
+def test_the_document_lists_every_route_that_is_served_and_no_other(known: model.Kinds, writable: bool, document: Json) -> None:
     listed = {f"{method.upper()} {path}" for path, method, _ in operations(document)}
     routes = served(known, writable)
     assert {"not served": listed - routes, "not listed": routes - listed} == {"not served": set(), "not listed": set()}
+
+
+def test_what_asks_for_a_token_can_be_forbidden_and_what_is_public_says_so(
+    known: model.Kinds, writable: bool, document: Json
+) -> None:
+    """Every path that is not public can meet a token that is bound to a cluster."""
+    ledger = Ledger(Follower(known, MemoryStore))
+    routes = app.routes(known, ledger, metrics.Metrics(ledger.follower), lambda: b"", writable)
+    public = {
+        f"{method} {route.path}"
+        for route in routes
+        for method, endpoint in route.resource.endpoints.items()
+        if endpoint.access is Access.PUBLIC
+    }
+    assert public == {f"{method} {path}" for method in ("GET", "HEAD") for path in ("/health", "/ready", "/openapi.yaml")}
+    for path, method, operation in operations(document):
+        name = f"{method.upper()} {path}"
+        assert (operation.get("security") == []) == (name in public), name
+        if name not in public or path == "/openapi.yaml":  # which can be made to ask for a token
+            assert {"401", "403"} <= operation["responses"].keys(), name
 
 
 def contents(document: Json) -> Iterator[tuple[str, Json, Any]]:
@@ -112,14 +134,19 @@ def test_defaults_and_examples_inside_schemas_keep_their_rules(document: Json) -
     assert wrong == []
 
 
-def test_every_body_of_an_operator_has_an_example(known: kinds.Kinds) -> None:
+def test_every_body_of_an_operator_has_an_example(known: model.Kinds) -> None:
     document = openapi.document(known, writable=True)
     bodies = [operation["requestBody"] for _, _, operation in operations(document) if "requestBody" in operation]
     assert bodies
     assert all("example" in media for body in bodies for media in body["content"].values())
 
 
-def test_every_refusal_is_an_answer_of_some_operation(known: kinds.Kinds) -> None:
+def test_the_bounds_of_the_log_are_those_that_are_served(known: model.Kinds) -> None:
+    limit = openapi.document(known, writable=True)["components"]["parameters"]["ChangesLimit"]["schema"]
+    assert (limit["default"], limit["maximum"]) == (log.LIMIT, log.MAX_LIMIT)
+
+
+def test_every_refusal_is_an_answer_of_some_operation(known: model.Kinds) -> None:
     document = openapi.document(known, writable=True)
     listed = {status for _, _, operation in operations(document) for status in operation["responses"]}
     possible = {str(family.status) for family in errors.Refusal.__subclasses__()}

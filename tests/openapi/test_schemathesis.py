@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import live
-from flux_resourceset import kind_files, openapi
+from flux_resourceset import openapi
+from flux_resourceset.kinds import kind_files
 from openapi.documents import operations
 
 pytestmark = pytest.mark.thorough

@@ -9,9 +9,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flux_resourceset import changes, drafts, errors, kind_files
+from flux_resourceset import changes, drafts, errors
 from flux_resourceset.ahead import Ahead, Late
 from flux_resourceset.fleet import Fleet
+from flux_resourceset.kinds import kind_files
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store import Outline
 from flux_resourceset.store.memory import MemoryStore
@@ -64,7 +65,7 @@ def recolouring(kind: str, colour: str) -> dict[str, Any]:
 
 
 def perform(draft: drafts.Draft, operation: Operation) -> None:
-    of = KNOWN.by_name
+    of, referenced = KNOWN.by_name, KNOWN.referenced_by_name
     match operation:
         case "define", kind, id, colour, needs:
             draft.create(of[kind], definition(kind, id, colour, needs))
@@ -88,9 +89,9 @@ def perform(draft: drafts.Draft, operation: Operation) -> None:
             if not create_first or giver == taker:
                 draft.create(KNOWN.clusters, heir(taker, dns))
         case "assign", cluster, kind, id, enabled:
-            draft.assign(cluster, of[kind], id, {"enabled": enabled} if "enabled" in of[kind].reference else {})
+            draft.assign(cluster, referenced[kind], id, {"enabled": enabled} if "enabled" in referenced[kind].reference else {})
         case "unassign", cluster, kind, id:
-            draft.unassign(cluster, of[kind], id)
+            draft.unassign(cluster, referenced[kind], id)
         case "patch", cluster, id, value:
             draft.merge_patches(cluster, id, {"k": value or None})
         case _:

@@ -5,17 +5,25 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flux_resourceset import documents, kind_files, merge
-from flux_resourceset.kinds import Kind
+from flux_resourceset import answers, documents, merge
+from flux_resourceset.kinds import kind_files
+from flux_resourceset.kinds.model import Referenced
 from unit import samples
 
 KNOWN = kind_files.load(samples.KINDS_DIR)
 IDS = ("a", "b", "c", "d")
 texts = st.sampled_from(["x", "null", 'say "null"', "ü"])
+
+
+def without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: without_nulls(item) for name, item in value.items() if item is not None}
+    return [without_nulls(item) for item in value if item is not None] if isinstance(value, list) else value
 
 
 def nullable(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -49,11 +57,11 @@ DEFINITIONS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
 
 
 @st.composite
-def cases(draw: st.DrawFn, name: str) -> tuple[Kind, dict[str, Any], dict[str, Any]]:
+def cases(draw: st.DrawFn, name: str) -> tuple[Referenced, dict[str, Any], dict[str, Any]]:
     """A kind, a completed cluster and completed definitions; some references have none."""
-    kind = KNOWN.by_name[name]
+    kind = KNOWN.referenced_by_name[name]
     ids = draw(st.lists(st.sampled_from(IDS), unique=True))
-    fields: dict[str, Any] = {kind.cluster_field or "": [{"id": id, **draw(REFERENCES[name])} for id in ids]}
+    fields: dict[str, Any] = {kind.cluster_field: [{"id": id, **draw(REFERENCES[name])} for id in ids]}
     if kind.patches:
         fields["patches"] = {id: {"k": draw(st.integers(0, 3))} for id in draw(st.lists(st.sampled_from(IDS), unique=True))}
     fields |= {"cluster_name": draw(texts), "environment": draw(st.sampled_from(KNOWN.environments))}
@@ -90,7 +98,7 @@ def test_overrides_win_exactly_when_they_are_not_null(case: Any) -> None:
         for name in kind.overrides:
             given_value = references[item["id"]].get(name)
             wanted = definitions[item["id"]].get(name) if given_value is None else given_value
-            assert flat.get(name) == merge.without_nulls(wanted)
+            assert flat.get(name) == without_nulls(wanted)
 
 
 @given(every_kind)
@@ -102,7 +110,7 @@ def test_other_fields_are_passed_through_and_nested_ones_are_moved(case: Any) ->
         both = {**definitions[item["id"]], **{n: v for n, v in references[item["id"]].items() if n not in kind.overrides}}
         for name, value in both.items():
             if name not in kind.overrides and value is not None:
-                assert (item[nested[name]] if name in nested else item)[name] == merge.without_nulls(value)
+                assert (item[nested[name]] if name in nested else item)[name] == without_nulls(value)
         assert all(isinstance(item[group], dict) and set(item[group]) <= {*names} for group, names in kind.nest.items())
         assert not set(nested) & set(item)
 
@@ -141,16 +149,24 @@ def test_no_null_is_ever_sent(case: Any) -> None:
 @given(every_kind)
 def test_the_merge_changes_nothing_and_says_the_same_twice(case: Any) -> None:
     kept = copy.deepcopy(case[1:])
-    first = merge.answer(*case)
+    first = merge.inputs(*case)
     assert case[1:] == kept
-    assert merge.answer(*case) == first
+    assert merge.inputs(*case) == first
+
+
+@given(every_kind)
+def test_an_answer_says_what_the_merge_says_and_names_it_by_digest(case: Any) -> None:
+    body, count = answers.Encoder().answer(*case)
+    said = msgspec.json.decode(body)["inputs"]
+    assert said == samples.inputs(*case)
+    assert len(said) == count
 
 
 @given(st.sampled_from(sorted(REFERENCES)).flatmap(lambda name: st.lists(cases(name), min_size=2, max_size=4)))
 def test_what_is_remembered_of_others_changes_nothing(many: list[Any]) -> None:
-    parts: merge.Parts = {}
-    for kind, cluster, definitions in [*many, *many]:
-        assert merge.answer(kind, cluster, definitions, parts) == merge.answer(kind, cluster, definitions)
+    encoder = answers.Encoder()
+    for case in [*many, *many]:
+        assert encoder.answer(*case) == answers.Encoder().answer(*case)
 
 
 def backwards(value: Any) -> Any:
@@ -176,7 +192,7 @@ def test_a_reference_is_merged_without_regard_to_the_others(name: str, data: st.
     whole = samples.inputs(kind, cluster, definitions)
     alone = [
         item
-        for reference in cluster[kind.cluster_field or ""]
-        for item in samples.inputs(kind, {**cluster, kind.cluster_field or "": [reference]}, definitions)
+        for reference in cluster[kind.cluster_field]
+        for item in samples.inputs(kind, {**cluster, kind.cluster_field: [reference]}, definitions)
     ]
     assert whole == alone

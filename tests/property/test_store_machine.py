@@ -7,10 +7,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from contract.folding import fold
+from flux_resourceset import changes
 from flux_resourceset.changes import Change, Entry, Query, Retired, Snapshot, Tombstone
 from flux_resourceset.store import Memo, Store
 from flux_resourceset.store.memory import MemoryStore
@@ -88,7 +91,16 @@ class Stores(RuleBasedStateMachine):
 
     @rule()
     def remember(self) -> None:
-        self.kept.append((self.model.snapshot(), self.model.entries(0)))
+        if not self.model.base():
+            self.kept.append((self.model.snapshot(), self.model.entries(0)))
+
+    @rule(share=st.floats(0, 1))
+    def fold(self, share: float) -> None:
+        base, revision = self.model.base(), self.model.snapshot().revision
+        if revision > base:
+            for store in (self.model, self.system):
+                fold(store, base + 1 + int(share * (revision - base - 1)))
+            self.seen = self.versions()
 
     @rule(number=st.integers(0, 5), data=st.data())
     def restore(self, number: int, data: st.DataObject) -> None:
@@ -117,11 +129,36 @@ class Stores(RuleBasedStateMachine):
             since=st.none() | days.map(time),
             until=st.none() | days.map(time),
             before=st.none() | st.integers(1, 9),
+            after=st.none() | st.integers(0, 9),
             limit=st.integers(1, 4),
         )
     )
     def find(self, query: Query) -> None:
         assert self.system.find(query) == self.model.find(query) == self.reader.find(query)
+
+    @rule(after=st.integers(0, 9), until=st.none() | st.integers(0, 9))
+    def read_a_stretch(self, after: int, until: int | None) -> None:
+        wanted = self.model.entries(after, until)
+        assert self.system.entries(after, until) == self.reader.entries(after, until) == wanted
+        assert all(after < entry.revision and (until is None or entry.revision <= until) for entry in wanted)
+
+    @rule(behind=st.integers(0, 9))
+    def follow(self, behind: int) -> None:
+        """From any revision of which the log still knows the hash."""
+        known = [changes.Head("", self.model.base(), self.base_hash()), *map(self.head_of, self.model.entries(0))]
+        head = known[max(len(known) - 1 - behind, 0)]
+        for store in (self.model, self.system, self.reader):
+            followed = store.follow(msgspec.structs.replace(head, epoch=store.epoch()))
+            assert followed is not None
+            assert [entry.revision for entry in followed.entries] == [*range(head.revision + 1, store.head().revision + 1)]
+
+    def head_of(self, entry: Entry) -> changes.Head:
+        assert isinstance(self.model, MemoryStore)
+        return changes.Head("", entry.revision, self.model.hashes[entry.revision - self.model.base() - 1])
+
+    def base_hash(self) -> str:
+        assert isinstance(self.model, MemoryStore)
+        return self.model._base.hash
 
     @rule(key=ids)
     def recall(self, key: str) -> None:
@@ -138,14 +175,14 @@ class Stores(RuleBasedStateMachine):
         for store in (self.system, self.reader):
             found = store.snapshot()
             assert (found.revision, found.documents) == (wanted.revision, wanted.documents)
-            assert (found.hash, found.forgone) == (wanted.hash, wanted.forgone)
+            assert (found.hash, found.forgone, found.base) == (wanted.hash, wanted.forgone, wanted.base)
             assert buried(found) == buried(wanted)
             assert store.entries(0) == self.model.entries(0)
 
     @invariant()
     def revisions_have_no_gaps(self) -> None:
         found = self.model.snapshot().revision
-        assert [entry.revision for entry in self.system.entries(0)] == list(range(1, found + 1))
+        assert [entry.revision for entry in self.system.entries(0)] == list(range(self.system.base() + 1, found + 1))
 
 
 def buried(snapshot: Snapshot) -> set[Tombstone]:

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from flux_resourceset import documents
-from flux_resourceset.kinds import Kind, Kinds
+from flux_resourceset.kinds.model import Kind, Kinds, Referenced
 from unit import samples
 
 Schema = dict[str, Any]
@@ -50,7 +50,7 @@ class Maker:
         self._random = random.Random(seed)
         self._count = 0
 
-    def inputs(self, kinds: Kinds, kind: Kind, count: int) -> list[dict[str, Any]]:
+    def inputs(self, kinds: Kinds, kind: Referenced, count: int) -> list[dict[str, Any]]:
         """So many inputs, as several clusters would get them."""
         found: list[dict[str, Any]] = []
         while len(found) < count:
@@ -59,7 +59,7 @@ class Maker:
             references = [{"id": id, **self._reference(kind)} for id in definitions]
             patches = {id: self._value(kinds.clusters.properties["patches"]["additionalProperties"]) for id in definitions}
             cluster = {"cluster_name": name, "cluster_dns": "c.example.com", "environment": "prod", "patches": patches}
-            found += samples.inputs(kind, {**cluster, str(kind.cluster_field): references}, definitions)
+            found += samples.inputs(kind, {**cluster, kind.cluster_field: references}, definitions)
         return found[:count]
 
     def document(self, kinds: Kinds, kind: Kind) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class Maker:
                 return whole
         raise AssertionError(f"no document of {kind.name} could be made")
 
-    def _reference(self, kind: Kind) -> dict[str, Any]:
+    def _reference(self, kind: Referenced) -> dict[str, Any]:
         given = {name: self._value(schema) for name, schema in kind.reference.items() if self._random.random() < 0.4}
         return {**{name: schema["default"] for name, schema in kind.reference.items() if "default" in schema}, **given}
 

@@ -9,7 +9,8 @@ import pytest
 
 import live
 from cli.command import Cli
-from flux_resourceset.render import bundle, dialect
+from flux_resourceset import cluster_bundle
+from flux_resourceset.render import dialect
 
 API = "https://fleet.example.com"
 CLUSTER = "demo-cluster-01"
@@ -102,7 +103,7 @@ def test_templates_are_the_shipped_files(found: Objects) -> None:
         return {**resourceset, "spec": {**resourceset["spec"], "dependsOn": len(resourceset["spec"]["dependsOn"])}}
 
     for view in ("namespaces", "platform-components", "rolebindings"):
-        ((_, shipped),) = dialect.documents(bundle.resourceset(view) or "")
+        ((_, shipped),) = dialect.documents(cluster_bundle.resourceset(view) or "")
         assert unlike(found["ResourceSet", view]) == unlike(shipped)
     ((_, beside),) = dialect.documents((live.ROOT / "examples" / "kinds" / "network_policies.resourceset.yaml").read_text())
     assert unlike(found["ResourceSet", "network-policies"]) == unlike(beside)

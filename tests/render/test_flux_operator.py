@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 import live
-from flux_resourceset import kind_files, kinds, render
-from flux_resourceset.render import bundle, dialect
+from flux_resourceset import cluster_bundle, render
+from flux_resourceset.kinds import kind_files, model
+from flux_resourceset.render import dialect
 from render import oracle, samples
 from render.generated import Maker
 
@@ -25,15 +26,17 @@ KINDS = kind_files.load(EXAMPLES)
 INPUTS = {True: 500, False: 100}  # for a shipped view, and for an example
 
 
-def _templates() -> Iterator[tuple[kinds.Kind, str]]:
+def _templates() -> Iterator[tuple[model.Referenced, str]]:
     for kind in KINDS.referenced:
-        text = kind.resourceset or bundle.resourceset(kind.endpoint)
+        text = kind.resourceset or cluster_bundle.resourceset(kind.endpoint)
         if text is not None:
             yield kind, text
 
 
 @pytest.mark.parametrize(("kind", "text"), [pytest.param(*each, id=each[0].endpoint) for each in _templates()])
-def test_every_shipped_template_makes_the_same_objects_of_generated_inputs(kind: kinds.Kind, text: str, tmp_path: Path) -> None:
+def test_every_shipped_template_makes_the_same_objects_of_generated_inputs(
+    kind: model.Referenced, text: str, tmp_path: Path
+) -> None:
     ((_, template),) = dialect.documents(text)
     inputs = Maker(seed=5).inputs(KINDS, kind, INPUTS[kind.resourceset is None])
     expected = oracle.build(tmp_path, template, inputs)

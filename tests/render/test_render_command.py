@@ -89,8 +89,8 @@ def test_a_cluster_of_any_name_is_rendered(name: str, cli: Cli, server: live.Ser
         ("[" * 100_000, "nested more than 100 levels deep"),
         ("- " * 100_000, "nested more than 100 levels deep"),
         (json.dumps([{"id": "a", "labels": json.loads("[" * 500 + "]" * 500)}]), "nested more than 100 levels deep"),
-        ("- id: !!timestamp x", "not YAML"),
-        ("- id: !!binary x", "not YAML"),
+        ("- id: !!timestamp x", "invalid YAML"),
+        ("- id: !!binary x", "invalid YAML"),
         ("- id: 0b_\n- id: 0b_", "without an id of their own"),
     ],
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import live
-from flux_resourceset import render
-from flux_resourceset.render import bundle, dialect
+from flux_resourceset import cluster_bundle, render
+from flux_resourceset.render import dialect
 from render import oracle
 
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: << inputs.id | quote >>\n"
@@ -73,7 +73,7 @@ def test_an_error_names_the_input_and_the_line() -> None:
 
 def test_text_that_is_not_yaml_names_the_input_and_the_rendered_line() -> None:
     text = CONFIG_MAP + "data:\n  x: << inputs.text >>\n"
-    with pytest.raises(render.TemplateError, match=r"input 'a': not YAML: .*\(line 6 of what was rendered\)"):
+    with pytest.raises(render.TemplateError, match=r"input 'a': invalid YAML: .*\(line 6 of what was rendered\)"):
         render.resourceset(oracle.resourceset(text), [{"id": "a", "text": "b: c: d"}])
 
 
@@ -104,4 +104,4 @@ def test_what_is_written_is_read_back_the_same() -> None:
 
 
 def test_the_package_carries_the_files_of_deploy_cluster() -> None:
-    assert bundle.chosen(live.ROOT / "deploy" / "cluster") == dict(bundle.files()), "make generate brings them in"
+    assert cluster_bundle.chosen(live.ROOT / "deploy" / "cluster") == dict(cluster_bundle.files()), "make generate brings them in"

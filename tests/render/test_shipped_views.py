@@ -10,9 +10,10 @@ import yaml
 
 import live
 from e2e import expectations
-from flux_resourceset import kind_files, render
-from flux_resourceset.kinds import Kind
-from flux_resourceset.render import bundle, dialect
+from flux_resourceset import cluster_bundle, render
+from flux_resourceset.kinds import kind_files
+from flux_resourceset.kinds.model import Referenced
+from flux_resourceset.render import dialect
 from render.generated import Maker
 
 Object = dict[str, Any]
@@ -27,8 +28,8 @@ COMPONENT = {
 }  # fmt: skip
 
 
-def template(kind: Kind) -> Object:
-    ((_, found),) = dialect.documents(kind.resourceset or bundle.resourceset(kind.endpoint) or "")
+def template(kind: Referenced) -> Object:
+    ((_, found),) = dialect.documents(kind.resourceset or cluster_bundle.resourceset(kind.endpoint) or "")
     return dict(found)
 
 
@@ -43,7 +44,7 @@ def components(*changes: Object) -> dict[str, Object]:
 
 
 @pytest.mark.parametrize("kind", KINDS.referenced, ids=lambda kind: kind.endpoint)
-def test_generated_inputs_make_exactly_the_expected_objects(kind: Kind) -> None:
+def test_generated_inputs_make_exactly_the_expected_objects(kind: Referenced) -> None:
     inputs = Maker(seed=8).inputs(KINDS, kind, GENERATED)
     found = render.resourceset(template(kind), inputs)
     expected = [expectations.owned(kind.endpoint, each) for item in inputs for each in expectations.BY_KIND[kind.name](item)]
@@ -210,7 +211,7 @@ def test_a_url_that_ends_like_a_key_is_a_url() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS.referenced, ids=lambda kind: kind.endpoint)
-def test_a_view_is_about_itself_in_the_namespace_of_flux(kind: Kind) -> None:
+def test_a_view_is_about_itself_in_the_namespace_of_flux(kind: Referenced) -> None:
     found = template(kind)
     assert (found["apiVersion"], found["kind"]) == ("fluxcd.controlplane.io/v1", "ResourceSet")
     assert (found["metadata"]["name"], found["metadata"]["namespace"]) == (kind.endpoint, "flux-system")
@@ -224,7 +225,7 @@ def test_a_view_is_about_itself_in_the_namespace_of_flux(kind: Kind) -> None:
 
 @pytest.mark.parametrize("view", ["namespaces", "platform-components", "rolebindings"])
 def test_a_shipped_provider_asks_for_its_own_view_and_for_all_of_it(view: str) -> None:
-    ((_, found),) = dialect.documents(bundle.provider(view) or "")
+    ((_, found),) = dialect.documents(cluster_bundle.provider(view) or "")
     assert (found["apiVersion"], found["kind"]) == ("fluxcd.controlplane.io/v1", "ResourceSetInputProvider")
     assert (found["metadata"]["name"], found["metadata"]["namespace"]) == (view, "flux-system")
     assert found["metadata"]["annotations"]["fluxcd.controlplane.io/reconcileEvery"] == "5m"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -18,6 +17,7 @@ import pytest
 import live
 from cli.command import PROGRAM, Cli, Done
 from e2e import faults
+from flux_resourceset import atomic_files
 from flux_resourceset.render import dialect
 from render.conftest import SERVED
 
@@ -157,7 +157,7 @@ def test_a_template_that_fails_keeps_the_last_state_of_its_view_alone(tmp_path: 
 
 def test_a_directory_with_other_things_in_it_is_refused(simulated: Simulated) -> None:
     simulated.root.mkdir()
-    for name in ("diary.txt", "diary.yaml.2026"):
+    for name in ("diary.txt", "diary.yaml.2026", atomic_files.draft_name()):  # a draft stands beside its object
         (simulated.root / name).write_text("dear diary")
         done = simulated.turn()
         assert done.code == 2
@@ -167,7 +167,7 @@ def test_a_directory_with_other_things_in_it_is_refused(simulated: Simulated) ->
 
 def test_a_draft_that_was_left_behind_is_cleared_away(simulated: Simulated) -> None:
     simulated.turn()
-    draft = simulated.root / f"{VALUES}.777"
+    draft = (simulated.root / VALUES).with_name(atomic_files.draft_name())
     draft.write_text("apiVersion: v1\nkind: Conf")
     assert simulated.turn().code == 0
     assert not draft.exists()
@@ -271,7 +271,7 @@ def test_drift_is_repaired_at_the_next_turn(simulated: Simulated) -> None:
         for text in ("no manifest", values.read_text().replace("labels:", "labels: [a]\n  finalizers:")):
             values.write_text(text)
             eventually(lambda: simulated.files() == before)
-        shutil.rmtree(simulated.root)
+        simulated.root.rename(simulated.root.with_name("aside"))  # at once: it goes on writing while a tree is removed
         eventually(lambda: simulated.files() == before)
 
 

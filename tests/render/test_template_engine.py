@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
+import live
 from flux_resourceset import render
-from flux_resourceset.render import functions
+from flux_resourceset.render import dialect, execution, functions, yaml_bounds
 from flux_resourceset.render.execution import Template
 from render import oracle, samples
 
@@ -81,3 +87,48 @@ def test_every_function_states_the_types_of_its_arguments() -> None:
     allowed = {str, int, bool, dict, object}
     for function in functions.TABLE.values():
         assert {*function.parameters, function.rest or object} <= allowed, function.name
+
+
+README = (live.ROOT / "src" / "flux_resourceset" / "render" / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", sorted({*functions.TABLE, *functions.LAZY}))
+def test_every_function_is_named_in_the_readme(name: str) -> None:
+    assert re.search(rf"`{re.escape(name)}`", README)
+
+
+def test_the_readme_states_the_bounds_as_they_are() -> None:
+    bounds = (
+        f"more than {execution.MAX_DEPTH} levels deep",
+        f"more than {execution.MAX_OUTPUT // 2**20} MiB of output",
+        f"YAML of more than {dialect.DEEPEST} levels",
+        f"more than {yaml_bounds.MOST:,} values",
+    )
+    assert [text for text in bounds if text not in " ".join(README.split())] == []
+
+
+def test_the_example_of_the_readme_prints_what_it_says(tmp_path: Path) -> None:
+    code, printed = (re.search(rf"```{word}\n(.*?)```", README, re.DOTALL) for word in ("python", "text"))
+    assert code
+    assert printed
+    done = subprocess.run([sys.executable, "-c", code[1]], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (printed[1], "")
+
+
+def test_the_engine_imports_nothing_of_the_rest_of_the_package() -> None:
+    code = "import sys; from flux_resourceset import render; render.resourceset; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    own = {name for name in done.stdout.split() if name.startswith("flux_resourceset.")}
+    assert own
+    assert {name for name in own if not name.startswith("flux_resourceset.render")} == set()
+
+
+def test_the_bounds_of_yaml_come_without_the_templates() -> None:
+    code = "import sys; from flux_resourceset.render import yaml_bounds; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "flux_resourceset.render.execution" not in done.stdout.split()
+
+
+def test_what_the_package_does_not_offer_is_told() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        render.nothing  # noqa: B018

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 import pytest
 
-from flux_resourceset import changes, drafts, errors, kind_files, merge
+from flux_resourceset import answers, changes, drafts, errors, merge
 from flux_resourceset.changes import Document, Entry, Origin, Stored
 from flux_resourceset.fleet import Fleet
 from flux_resourceset.follower import Follower
-from flux_resourceset.kinds import Kind, Kinds
+from flux_resourceset.kinds import kind_files
+from flux_resourceset.kinds.model import Kinds, Referenced
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store import Store
 from flux_resourceset.store.memory import MemoryStore
@@ -55,12 +55,10 @@ def rolebinding(id: str, **fields: Any) -> Document:
     return {"id": id, "role": "view", "subjects": [{"kind": "Group", "name": "developers"}], **fields}
 
 
-def inputs(kind: Kind, cluster: Document, definitions: Mapping[str, Document]) -> list[Document]:
+def inputs(kind: Referenced, cluster: Document, definitions: Mapping[str, Document]) -> list[Document]:
     """The inputs that Flux gets."""
-    body, count = merge.answer(kind, cluster, definitions)
-    found: list[Document] = msgspec.json.decode(body)["inputs"]
-    assert len(found) == count
-    return found
+    digests = answers.Encoder().digests(kind, cluster, definitions)
+    return [{**item, "digest": digests[item["id"]]} for item in merge.inputs(kind, cluster, definitions)]
 
 
 def history(ledger: Ledger) -> list[Entry]:
@@ -83,7 +81,7 @@ def ledger_of(known: Kinds, store: Store | None = None) -> Ledger:
 
 
 def write(ledger: Ledger, work: Callable[[drafts.Draft], Any]) -> Entry | None:
-    return ledger.write_now(work, ORIGIN)[1]
+    return ledger.write_now(work, ORIGIN).entry
 
 
 def create(ledger: Ledger, kind: str, *documents: Document) -> Entry | None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from flux_resourceset import errors, kind_files, kinds
+from flux_resourceset import errors
+from flux_resourceset.kinds import kind_files, model
 from unit import samples
 
 PLAIN = samples.PLAIN
@@ -23,17 +24,17 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     # YAML
     "empty": ("", "", "the file is empty"),
     "only comments": ("# nothing\n", "nothing", "the file is empty"),
-    "a tab": (PLAIN + "\tx: 1\n", "\tx", "not valid YAML"),
-    "an open bracket": (PLAIN.replace("[id]", "[id"), "properties", "not valid YAML"),
-    "two documents": (PLAIN + "---\nkind: b\n", "---", "not valid YAML"),
-    "an unknown tag": (PLAIN.replace("v1", "!python/name:os v1"), "python", "not valid YAML"),
-    "an unknown anchor": (PLAIN.replace("v1", "*gone"), "gone", "not valid YAML"),
-    "a circle": ("kind: &a [*a]\n", "kind", "not valid YAML"),
-    "a key twice": (PLAIN + "kind: gadgets\n", "gadgets", "'kind' stands here twice"),
-    "a nested key twice": (PLAIN + "      id: {type: integer}\n", "integer", "'id' stands here twice"),
-    "a number as key": (PLAIN + "      1: {type: string}\n", "1: {", "'1' stands here twice or is not a word"),
-    "a bare on as key": (PLAIN + "      on: {type: string}\n", "on: {", "is not a word"),
-    "a list as key": (PLAIN + "? [a]\n: b\n", "? [a]", "is not a word"),
+    "a tab": (PLAIN + "\tx: 1\n", "\tx", "invalid YAML"),
+    "an open bracket": (PLAIN.replace("[id]", "[id"), "properties", "invalid YAML"),
+    "two documents": (PLAIN + "---\nkind: b\n", "---", "invalid YAML"),
+    "an unknown tag": (PLAIN.replace("v1", "!python/name:os v1"), "python", "invalid YAML"),
+    "an unknown anchor": (PLAIN.replace("v1", "*gone"), "gone", "invalid YAML"),
+    "a circle": ("kind: &a [*a]\n", "kind", "invalid YAML"),
+    "a key twice": (PLAIN + "kind: gadgets\n", "gadgets", 'duplicate key "kind"'),
+    "a nested key twice": (PLAIN + "      id: {type: integer}\n", "integer", 'duplicate key "id"'),
+    "a number as key": (PLAIN + "      1: {type: string}\n", "1: {", "the key 1 is not text; put it in quotes"),
+    "a bare on as key": (PLAIN + "      on: {type: string}\n", "on: {", "the key on is not text; put it in quotes"),
+    "a list as key": (PLAIN + "? [a]\n: b\n", "? [a]", "keys must be text"),
     # The frame
     "a text": ("widgets\n", "widgets", "is not of type"),
     "a list": ("- kind: widgets\n", "kind", "is not of type"),
@@ -146,7 +147,7 @@ def test_two_files_cannot_define_one_kind(tmp_path: Path) -> None:
         samples.kinds_from(tmp_path, PLAIN, PLAIN)
 
 
-@pytest.mark.parametrize("name", sorted(kinds.RESERVED_KINDS))
+@pytest.mark.parametrize("name", sorted(model.RESERVED_KINDS))
 def test_no_kind_takes_a_route_of_the_api(name: str, tmp_path: Path) -> None:
     with pytest.raises(errors.StartupError, match="is a route of the API"):
         samples.kinds_from(tmp_path, PLAIN.replace("widgets", name))
@@ -154,10 +155,10 @@ def test_no_kind_takes_a_route_of_the_api(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["health", "ready", "metrics", "changes"])
 def test_the_routes_beside_the_collections_are_reserved(name: str) -> None:
-    assert name in kinds.RESERVED_KINDS
+    assert name in model.RESERVED_KINDS
 
 
-@pytest.mark.parametrize("name", sorted(kinds.RESERVED_FIELDS))
+@pytest.mark.parametrize("name", sorted(model.RESERVED_FIELDS))
 def test_no_field_takes_a_reserved_name(name: str, tmp_path: Path) -> None:
     with pytest.raises(errors.StartupError, match=f"'{name}' is reserved"):
         samples.kinds_from(tmp_path, PLAIN + f"      {name}: {{type: string}}\n")

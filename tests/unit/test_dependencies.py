@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from flux_resourceset import drafts, errors, kind_files
+from flux_resourceset import drafts, errors
+from flux_resourceset.kinds import kind_files
 from flux_resourceset.ledger import Ledger
 from unit import samples
 from unit.samples import cluster, component, create, pointers, refused, write

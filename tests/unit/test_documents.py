@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import documents, kind_files
+from flux_resourceset import documents
+from flux_resourceset.kinds import kind_files
 from unit.samples import cluster, component, namespace, rolebinding
 
 KNOWN = kind_files.load()

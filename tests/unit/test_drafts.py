@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from flux_resourceset import drafts, errors, kind_files
+from flux_resourceset import drafts, errors
+from flux_resourceset.kinds import kind_files
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore
 from unit import samples
@@ -14,8 +15,8 @@ from unit.samples import cluster, component, create, namespace, pointers, refuse
 
 KNOWN = kind_files.load()
 CLUSTERS = KNOWN.clusters
-COMPONENTS = KNOWN.by_name["platform_components"]
-NAMESPACES = KNOWN.by_name["namespaces"]
+COMPONENTS = KNOWN.referenced_by_name["platform_components"]
+NAMESPACES = KNOWN.referenced_by_name["namespaces"]
 
 
 @pytest.fixture
@@ -156,7 +157,7 @@ def test_a_new_dangling_reference_is_refused(ledger: Ledger) -> None:
     document = cluster("c2", namespaces=[{"id": "team"}, {"id": "ghost"}], rolebindings=[{"id": "nobody"}])
     refusal = refused(errors.Invalid, ledger, lambda draft: draft.create(CLUSTERS, document))
     assert pointers(refusal) == ["/namespaces/1/id", "/rolebindings/0/id"]
-    assert 'namespace "ghost" does not exist' in refusal.detail
+    assert 'namespace "ghost" not found' in refusal.detail
 
 
 def test_a_reference_may_be_created_in_the_same_transaction(ledger: Ledger) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from flux_resourceset import effects, kind_files
+from flux_resourceset import effects
 from flux_resourceset.changes import Document
 from flux_resourceset.effects import Difference
+from flux_resourceset.kinds import kind_files
 from unit.samples import cluster, component, namespace
 
 KNOWN = kind_files.load()

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from firestone_lib import resource  # type: ignore[import-untyped]  # it has no types
 
-from flux_resourceset import kind_files
+from flux_resourceset.kinds import kind_files
 from unit import samples
 
 FILES = {**kind_files.builtin_files(), **{path.name: path.read_text() for path in samples.KINDS_DIR.glob("*.yaml")}}

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from flux_resourceset import changes, errors, fleet, kind_files
+from flux_resourceset import answers, changes, errors, fleet, flux_limits
 from flux_resourceset.changes import Change, Entry, Snapshot, Stored
+from flux_resourceset.kinds import kind_files
 from flux_resourceset.ledger import Ledger
 from unit import samples
 from unit.samples import cluster, create, namespace, write
@@ -47,7 +48,7 @@ def test_a_name_that_never_existed_is_not_found(ledger: Ledger, key: bytes) -> N
 
 
 def test_a_view_that_does_not_exist_is_not_found(ledger: Ledger) -> None:
-    with pytest.raises(errors.NotFound, match="no view 'clusters'"):
+    with pytest.raises(errors.NotFound, match="view 'clusters' not found"):
         ledger.fleet.answer(b"c1.example.com/clusters")
 
 
@@ -101,7 +102,7 @@ def test_the_packed_answer_is_the_same_answer(ledger: Ledger) -> None:
     key = b"c1.example.com/namespaces"
     packed = ledger.fleet.answer(key, packed=True)
     assert gzip.decompress(packed) == ledger.fleet.answer(key)
-    assert packed == fleet.compressed(ledger.fleet.answer(key))
+    assert packed == answers.compressed(ledger.fleet.answer(key))
     assert len(packed) < len(ledger.fleet.answer(key))
     write(ledger, lambda draft: draft.merge(KNOWN.by_name["namespaces"], "a", {"labels": {"x": "y"}}))
     assert gzip.decompress(ledger.fleet.answer(key, packed=True)) == ledger.fleet.answer(key)
@@ -157,11 +158,11 @@ def test_answers_that_were_prepared_are_not_given_once_their_view_is_doubted(led
     key = b"c1.example.com/namespaces"
     for packed in (False, True):
         ledger.fleet.answer(key, packed)
-    ledger.fleet.heed([changes.View("namespaces", "places", "namespaces")])
+    ledger.fleet.compare_views([changes.View("namespaces", "places", "namespaces")])
     for packed in (False, True):
         with pytest.raises(errors.Unavailable, match="retire-kind places"):
             ledger.fleet.answer(key, packed)
-    ledger.fleet.heed([])
+    ledger.fleet.compare_views([])
     assert [item["id"] for item in inputs(ledger, key)] == ["c", "a"]
 
 
@@ -208,7 +209,7 @@ def test_an_answer_beyond_the_limits_is_doubt_and_never_cut() -> None:
 
 @pytest.mark.parametrize(("size", "inputs", "too_much"), [(921_599, 10_000, False), (921_600, 1, True), (1, 10_001, True)])
 def test_the_limits_are_those_of_flux(size: int, inputs: int, too_much: bool) -> None:
-    assert fleet.exceeds(b"x" * size, inputs) is too_much
+    assert flux_limits.exceeds(b"x" * size, inputs) is too_much
 
 
 def test_the_same_data_is_the_same_bytes_whatever_its_history(ledger: Ledger) -> None:

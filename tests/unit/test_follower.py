@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
-from flux_resourceset import drafts, errors, follower, kind_files
+from flux_resourceset import drafts, errors, follower
 from flux_resourceset.ahead import Late
-from flux_resourceset.changes import Head, View
+from flux_resourceset.changes import Head, Query, View
 from flux_resourceset.follower import Follower
-from flux_resourceset.kinds import CLUSTERS
+from flux_resourceset.kinds import kind_files
+from flux_resourceset.kinds.model import CLUSTERS
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store import Followed, Outline
 from flux_resourceset.store.memory import MemoryStore
@@ -21,7 +23,7 @@ from unit import samples
 from unit.samples import ORIGIN, cluster, component, namespace
 
 KNOWN = kind_files.load()
-NAMESPACES, COMPONENTS = KNOWN.by_name["namespaces"], KNOWN.by_name["platform_components"]
+NAMESPACES, COMPONENTS = KNOWN.referenced_by_name["namespaces"], KNOWN.referenced_by_name["platform_components"]
 EMPTY = b'{"inputs":[]}'
 
 
@@ -271,7 +273,7 @@ def test_a_write_goes_on_top_of_what_is_still_being_read(pair: Pair) -> None:
         await asyncio.sleep(0.01)
         assert not writing.done()
         pair.store.may_be_read.set()
-        _, entry = await writing
+        entry = (await writing).entry
         assert entry is not None
         assert entry.revision == 5
         pair.writer.follower.refresh()
@@ -303,7 +305,7 @@ def test_a_write_goes_on_top_of_what_came_in_between() -> None:
 
     async def test() -> None:
         store.before_begin = lambda: samples.write(first, lambda draft: draft.merge(NAMESPACES, "a", {"labels": {"x": "y"}}))
-        _, entry = await second.write(lambda draft: draft.create(NAMESPACES, namespace("b")), ORIGIN)
+        entry = (await second.write(lambda draft: draft.create(NAMESPACES, namespace("b")), ORIGIN)).entry
         assert entry is not None
         assert entry.revision == 3
         assert second.fleet.documents["namespaces"]["a"].body["labels"] == {"x": "y"}
@@ -404,7 +406,7 @@ def test_a_successor_that_comes_too_late_is_dropped(pair: Pair, monkeypatch: pyt
         if in_place:
             pair.follower.refresh()
         else:
-            pair.follower.fleet = pair.follower.fleet.still()
+            pair.follower.fleet = pair.follower.fleet.copied()
             pair.follower.refresh()
         released.set()
         await late
@@ -412,3 +414,76 @@ def test_a_successor_that_comes_too_late_is_dropped(pair: Pair, monkeypatch: pyt
         assert pair.follower.fleet.documents == pair.writer.fleet.documents
 
     run(test, pair)
+
+
+# The log, page by page
+
+
+def found(reader: Follower, query: Query) -> list[list[int]]:
+    """The revisions of each page."""
+
+    async def ask() -> list[list[int]]:
+        return [[entry.revision for entry in page] for page in await reader.find(query)]
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    ("query", "revisions"),
+    [
+        (Query(), [*range(12, 0, -1)]),
+        (Query(limit=5), [12, 11, 10, 9, 8]),
+        (Query(before=4), [3, 2, 1]),
+        (Query(after=0), [*range(1, 13)]),
+        (Query(after=3, limit=4), [4, 5, 6, 7]),
+        (Query(after=12), []),
+        (Query(kind="clusters"), []),
+    ],
+)
+@pytest.mark.parametrize("changes_of_a_page", [1, 4, 1000])
+def test_pages_add_up_to_what_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch, query: Query, revisions: list[int], changes_of_a_page: int
+) -> None:
+    monkeypatch.setattr(follower, "PAGE_CHANGES", changes_of_a_page)
+    ledger = samples.ledger_of(KNOWN)
+    for number in range(12):
+        samples.create(ledger, "namespaces", namespace(f"n{number}"), namespace(f"m{number}"))
+    pages = found(ledger.follower, query)
+    assert [revision for page in pages for revision in page] == revisions
+    assert all(len(page) <= max(1, changes_of_a_page // 2) for page in pages)
+
+
+def test_one_entry_is_read_by_its_revision() -> None:
+    ledger = samples.ledger_of(KNOWN)
+    for id in ("a", "b", "c"):
+        samples.create(ledger, "namespaces", namespace(id))
+    assert [[entry.revision for entry in asyncio.run(ledger.follower.entry(at))] for at in (0, 1, 3, 4)] == [[], [1], [3], []]
+
+
+# Lists
+
+
+def test_documents_that_match_come_by_id() -> None:
+    ledger = samples.ledger_of(KNOWN)
+    samples.create(ledger, "namespaces", *(namespace(id, labels={"x": id[0]}) for id in ("b2", "a1", "b1")))
+    listed = asyncio.run(ledger.follower.documents("namespaces", lambda body: body["labels"]["x"] == "b"))
+    assert [body["id"] for body in listed] == ["b1", "b2"]
+
+
+def test_work_on_the_whole_fleet_is_done_in_threads(pair: Pair) -> None:
+    """Of the event loop it takes no more than to copy a table."""
+    seen: set[str] = set()
+
+    def matches(body: dict[str, Any]) -> bool:
+        seen.add(threading.current_thread().name)
+        return True
+
+    async def ask() -> None:
+        await pair.follower.documents(CLUSTERS, matches)
+        assert gzip.decompress(await pair.follower.fleet_list(matches, (), True)) == await pair.follower.fleet_list(
+            matches, (), False
+        )
+
+    asyncio.run(ask())
+    assert seen
+    assert threading.current_thread().name not in seen

@@ -7,9 +7,10 @@ import datetime
 
 import pytest
 
-from flux_resourceset import drafts, errors, kind_files, ledger
-from flux_resourceset.changes import Entry
+from flux_resourceset import drafts, errors, ledger
+from flux_resourceset.kinds import kind_files
 from flux_resourceset.ledger import Ledger
+from flux_resourceset.outcomes import Idempotency, Outcome
 from unit import samples
 from unit.samples import ORIGIN, namespace
 
@@ -25,10 +26,10 @@ def asked(own: Ledger, id: str, key: str = "k", digest: str = "d") -> bytes:
             draft.create(NAMESPACES, namespace(id))
         return id
 
-    def render(result: str, entry: Entry | None) -> bytes:
-        return f"{result} at {entry.revision if entry else 'no revision'}".encode()
+    def answer(outcome: Outcome[str]) -> bytes:
+        return f"{outcome.result} at {outcome.revision if outcome.entry else 'no revision'}".encode()
 
-    return asyncio.run(own.write_once(work, ORIGIN, ledger.Once(key, digest, render)))
+    return asyncio.run(own.write_once(work, ORIGIN, Idempotency(key, digest, answer)))
 
 
 def test_a_request_that_was_carried_out_gets_its_first_answer_again() -> None:

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import drafts, errors, imports, kind_files, transfer
+from flux_resourceset import drafts, errors, imports, transfer
 from flux_resourceset.changes import Document, Forgone
-from flux_resourceset.kinds import Kinds
+from flux_resourceset.kinds import kind_files
+from flux_resourceset.kinds.model import Kinds
 from flux_resourceset.ledger import Ledger
 from unit import samples
 from unit.samples import cluster, component, create, namespace, pointers, refused, write
@@ -42,7 +43,7 @@ def fleet_of(known: Kinds = KNOWN) -> Ledger:
 
 def export_of(ledger: Ledger, change: Edit = unedited, history: bool = False) -> Document:
     """An export, with a change and a checksum that fits it."""
-    data: Document = json.loads(transfer.exporting(ledger.follower, history)())
+    data: Document = json.loads(transfer.export_now(ledger.follower, history))
     change(data)
     data["checksum"] = transfer.checksum(data)
     return data
@@ -64,14 +65,7 @@ def merged(ledger: Ledger, data: Document) -> list[str]:
 
 def told(ledger: Ledger, load: Callable[[drafts.Draft], None]) -> list[str]:
     """The warnings of a write."""
-    seen: list[drafts.Draft] = []
-
-    def work(draft: drafts.Draft) -> None:
-        seen.append(draft)
-        load(draft)
-
-    write(ledger, work)
-    return seen[0].first_warnings(imports.SHOWN_WARNINGS)
+    return list(ledger.write_now(load, samples.ORIGIN).warnings)
 
 
 def of(data: Document, id: str, kind: str = "clusters") -> Document:
@@ -135,7 +129,7 @@ def test_a_new_cluster_may_leave_out_what_it_does_not_have() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda data: of(data, "app", "platform_components").update(depends_on=["none"]), "does not exist"),
+        (lambda data: of(data, "app", "platform_components").update(depends_on=["none"]), "not found"),
         (lambda data: of(data, "app", "platform_components").update(depends_on=["app"]), "cycle"),
         (lambda data: of(data, "whole").update(environment="moon"), "/environment"),
         (lambda data: of(data, "whole")["labels"].update({"-": "x"}), "/labels"),
@@ -169,7 +163,7 @@ def test_a_merge_does_not_write_what_the_api_does_not_let_anybody_write(tmp_path
 def test_an_export_names_what_was_deleted_by_force_and_is_referred_to() -> None:
     ledger = fleet_of()
     assert export_of(ledger)["deleted_by_force"] == [{"kind": "namespaces", "id": "lost"}]
-    write(ledger, lambda draft: draft.unassign("lacking", KNOWN.by_name["namespaces"], "lost"))
+    write(ledger, lambda draft: draft.unassign("lacking", KNOWN.referenced_by_name["namespaces"], "lost"))
     assert export_of(ledger)["deleted_by_force"] == []
 
 

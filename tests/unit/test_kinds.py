@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from flux_resourceset import documents, errors, kind_files, kinds
+from flux_resourceset import documents, errors
+from flux_resourceset.kinds import kind_files, model
 from unit import samples
 
 
@@ -17,14 +18,14 @@ def test_the_built_in_kinds_have_the_versions_of_the_book() -> None:
 
 def test_clusters_are_not_referred_to_and_the_others_are_views() -> None:
     known = kind_files.load()
-    assert known.clusters.cluster_field is None
+    assert not isinstance(known.clusters, model.Referenced)
     assert set(known.by_endpoint) == {"platform-components", "namespaces", "rolebindings"}
     assert [kind.name for kind in known.patched] == ["platform_components"]
 
 
 def test_a_plain_file_gets_every_default(tmp_path: Path) -> None:
     known = samples.kinds_from(tmp_path, samples.PLAIN.replace("widgets", "blue_widgets"))
-    kind = known.by_name["blue_widgets"]
+    kind = known.referenced_by_name["blue_widgets"]
     assert (kind.singular, kind.endpoint, kind.cluster_field) == ("blue_widget", "blue-widgets", "blue_widgets")
     assert (kind.reference, kind.overrides, dict(kind.nest), kind.patches, kind.dependencies) == ({}, (), {}, False, None)
     assert kind.methods == {"resource": ("get", "post"), "instance": ("get", "put", "patch", "delete")}
@@ -33,7 +34,7 @@ def test_a_plain_file_gets_every_default(tmp_path: Path) -> None:
 
 
 def test_every_hint_is_taken() -> None:
-    kind = kind_files.load(samples.KINDS_DIR).by_name["workloads"]
+    kind = kind_files.load(samples.KINDS_DIR).referenced_by_name["workloads"]
     assert (kind.singular, kind.endpoint, kind.cluster_field) == ("workload", "work", "assigned_workloads")
     assert set(kind.reference) == {"enabled", "image", "cpu", "note"}
     assert kind.overrides == ("image", "cpu")
@@ -63,7 +64,7 @@ def test_dependencies_are_a_hint_too(tmp_path: Path) -> None:
         "metadata: {x-flux: {dependencies: {field: needs, same: [tier]}}}\n"
     )
     kind = samples.kinds_from(tmp_path, text).by_name["widgets"]
-    assert kind.dependencies == kinds.Dependencies("needs", ("tier",))
+    assert kind.dependencies == model.Dependencies("needs", ("tier",))
 
 
 def test_methods_and_filters_come_from_the_file(tmp_path: Path) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from flux_resourceset import changes, drafts, errors, kind_files, views
+from flux_resourceset import changes, drafts, errors, outcomes, views
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Entry, Snapshot, Stored
 from flux_resourceset.fleet import Fleet
 from flux_resourceset.follower import Follower
+from flux_resourceset.kinds import kind_files
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore, MemoryTransaction
 from flux_resourceset.store.sqlite import SqliteStore
@@ -21,7 +21,7 @@ from unit import samples
 from unit.samples import ORIGIN, cluster, create, namespace, refused, write
 
 KNOWN = kind_files.load()
-NAMESPACES = KNOWN.by_name["namespaces"]
+NAMESPACES = KNOWN.referenced_by_name["namespaces"]
 
 
 def test_revisions_are_one_two_three() -> None:
@@ -34,7 +34,7 @@ def test_revisions_are_one_two_three() -> None:
 def test_an_entry_says_who_when_and_why() -> None:
     ledger = samples.ledger_of(KNOWN)
     origin = changes.Origin("robot", on_behalf_of="jane", request_id="r-1", reason="because")
-    _, entry = ledger.write_now(lambda draft: draft.create(NAMESPACES, namespace("a")), origin)
+    entry = ledger.write_now(lambda draft: draft.create(NAMESPACES, namespace("a")), origin).entry
     assert entry is not None
     assert (entry.actor, entry.on_behalf_of, entry.request_id, entry.reason) == ("robot", "jane", "r-1", "because")
     assert entry.time.endswith("Z")
@@ -59,6 +59,84 @@ def test_a_write_that_fails_by_a_mistake_lets_the_next_one_in() -> None:
         write(ledger, broken)
     assert create(ledger, "namespaces", namespace("b")) is not None
     assert set(ledger.fleet.documents["namespaces"]) == {"b"}
+
+
+@pytest.mark.parametrize("exception", [ZeroDivisionError, KeyboardInterrupt])
+def test_a_write_that_fails_in_its_thread_lets_the_next_one_in(exception: type[BaseException]) -> None:
+    ledger = samples.ledger_of(KNOWN)
+
+    def broken(draft: drafts.Draft) -> None:
+        raise exception
+
+    with pytest.raises(exception):
+        asyncio.run(ledger.write(broken, ORIGIN))
+    assert asyncio.run(ledger.write(lambda draft: draft.create(NAMESPACES, namespace("b")), ORIGIN)).revision == 1
+
+
+# The outcome
+
+
+def test_the_outcome_of_a_write_tells_result_entry_warnings_and_revision(caplog: pytest.LogCaptureFixture) -> None:
+    ledger = samples.ledger_of(KNOWN)
+    create(ledger, "namespaces", namespace("used"))
+    create(ledger, "clusters", cluster("c1", namespaces=[{"id": "used"}]))
+
+    def work(draft: drafts.Draft) -> str:
+        draft.delete(NAMESPACES, "used", force=True)
+        return "done"
+
+    for outcome in (asyncio.run(ledger.rehearse(work, ORIGIN, Budget())), asyncio.run(ledger.write(work, ORIGIN))):
+        assert (outcome.result, outcome.base_revision, outcome.revision) == ("done", 2, 3)
+        assert outcome.entry is not None
+        assert outcome.entry.forced
+        (warning,) = outcome.warnings
+        assert "used" in warning
+    assert caplog.text.count(warning) == 1  # a dry run is not worth a word
+
+
+def test_the_outcome_of_a_write_that_changes_nothing_has_no_entry() -> None:
+    ledger = samples.ledger_of(KNOWN)
+    create(ledger, "namespaces", namespace("a"))
+    for outcome in (
+        ledger.write_now(lambda draft: draft.merge(NAMESPACES, "a", {}), ORIGIN),
+        asyncio.run(ledger.write(lambda draft: draft.merge(NAMESPACES, "a", {}), ORIGIN)),
+        asyncio.run(ledger.rehearse(lambda draft: draft.merge(NAMESPACES, "a", {}), ORIGIN, Budget())),
+    ):
+        assert (outcome.entry, outcome.base_revision, outcome.revision) == (None, 1, 1)
+    assert create(ledger, "namespaces", namespace("b")) is not None
+
+
+def test_many_warnings_are_shown_as_the_first_and_how_many_more() -> None:
+    ledger = samples.ledger_of(KNOWN)
+
+    def work(draft: drafts.Draft) -> None:
+        for number in range(25):
+            draft.warn(f"warning {number}")
+
+    outcome = ledger.write_now(work, ORIGIN)
+    assert len(outcome.warnings) == 25
+    assert outcome.shown_warnings == [*(f"warning {number}" for number in range(10)), "and 15 more warnings"]
+    assert outcomes.first(outcome.warnings, 25) == list(outcome.warnings)
+
+
+def test_a_refusal_of_the_whole_is_explained_and_one_of_the_work_is_not() -> None:
+    ledger = samples.ledger_of(KNOWN)
+    create(ledger, "namespaces", namespace("used"))
+    create(ledger, "clusters", cluster("c1", namespaces=[{"id": "used"}]))
+
+    def explained(refusal: errors.Refusal) -> errors.Refusal:
+        refusal.extra["explained"] = True
+        return refusal
+
+    with pytest.raises(errors.InUse) as whole:
+        asyncio.run(ledger.write(lambda draft: draft.delete(NAMESPACES, "used"), ORIGIN, explain=explained))
+    with pytest.raises(errors.NotFound) as alone:
+        asyncio.run(ledger.rehearse(lambda draft: draft.delete(NAMESPACES, "ghost"), ORIGIN, Budget(), explained))
+    assert whole.value.extra["explained"]
+    assert "explained" not in alone.value.extra
+
+
+# Dry runs
 
 
 def test_a_dry_run_writes_nothing() -> None:
@@ -184,18 +262,34 @@ def test_a_damaged_entry_is_doubt_for_those_who_follow_the_log() -> None:
 
 
 def test_a_look_at_a_bad_store_is_followed_by_a_rest_as_long() -> None:
+    now = [100.0]
     looks = []
 
     def look() -> MemoryStore:
-        looks.append(time.monotonic())
-        time.sleep(0.5)
+        looks.append(now[0])
+        now[0] += 0.5
         raise errors.Unavailable("broken")
 
-    ledger = Ledger(Follower(KNOWN, look))
+    ledger = Ledger(Follower(KNOWN, look, lambda: now[0]))
+    for later in (0, 0, 0.499, 0.001):
+        now[0] += later
+        with pytest.raises(errors.Unavailable, match="broken"):
+            ledger.follower.refresh()
+    assert looks == [100.0, 101.0]
+
+
+def test_a_short_look_at_a_bad_store_is_followed_by_the_next() -> None:
+    looks = []
+
+    def look() -> MemoryStore:
+        looks.append(1)
+        raise errors.Unavailable("broken")
+
+    ledger = Ledger(Follower(KNOWN, look, lambda: 100.0))
     for _ in range(3):
         with pytest.raises(errors.Unavailable, match="broken"):
             ledger.follower.refresh()
-    assert len(looks) == 1
+    assert len(looks) == 3
 
 
 def test_a_file_that_came_back_is_read_anew(tmp_path: Path) -> None:

@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import changes, documents, drafts, errors, fleet, kind_files, kinds
+from flux_resourceset import changes, documents, drafts, errors, flux_limits
 from flux_resourceset.changes import Document, Stored
+from flux_resourceset.kinds import kind_files, model
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore
 from unit import samples
 from unit.samples import cluster, component, create, pointers, refused, rolebinding, write
 
 KNOWN = kind_files.load()
-ROLEBINDINGS = KNOWN.by_name["rolebindings"]
+ROLEBINDINGS = KNOWN.referenced_by_name["rolebindings"]
 
 
-def loaded(known: kinds.Kinds, **documents: list[Document]) -> Ledger:
+def loaded(known: model.Kinds, **documents: list[Document]) -> Ledger:
     """A ledger on a store that holds these documents unchecked, as one first entry."""
     store = MemoryStore()
     made = tuple(changes.Change(kind, doc["id"], "create", None, doc) for kind, found in documents.items() for doc in found)
@@ -93,7 +94,7 @@ def test_an_answer_that_is_too_large_can_be_made_smaller(ledger: Ledger) -> None
 
 def test_patches_count_too(ledger: Ledger) -> None:
     create(ledger, "platform_components", component("app"))
-    write(ledger, lambda draft: draft.assign("c1", KNOWN.by_name["platform_components"], "app", {}))
+    write(ledger, lambda draft: draft.assign("c1", KNOWN.referenced_by_name["platform_components"], "app", {}))
     refused(errors.AnswerTooLarge, ledger, lambda draft: draft.set_patches("c1", "app", {"x": "y" * 921_600}))
 
 
@@ -126,7 +127,7 @@ def test_dependencies_are_counted_as_often_as_they_are_answered() -> None:
 # The number of inputs
 
 
-def many(known: kinds.Kinds, count: int) -> Ledger:
+def many(known: model.Kinds, count: int) -> Ledger:
     clusters = {"id": "c", "cluster_name": "c", "cluster_dns": "c", "environment": "d"}
     ledger = samples.ledger_of(known)
     create(ledger, "clusters", clusters)
@@ -145,4 +146,4 @@ def test_ten_thousand_inputs_are_the_most(tmp_path: Path) -> None:
 
 
 def test_the_limits_are_named_where_they_are_used() -> None:
-    assert (fleet.MAX_INPUTS, fleet.MAX_BODY_BYTES) == (10_000, 921_600)
+    assert (flux_limits.MAX_INPUTS, flux_limits.MAX_BODY_BYTES) == (10_000, 921_600)

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import documents, kind_files, merge
+from flux_resourceset import answers, documents, merge
+from flux_resourceset.kinds import kind_files
+from flux_resourceset.kinds.model import Referenced
 from unit import samples
 
 GOLDEN = sorted((samples.HERE / "golden").glob("*.json"))
@@ -16,7 +18,7 @@ KNOWN = kind_files.load(samples.KINDS_DIR)
 
 
 def answered(pair: dict[str, Any]) -> list[dict[str, Any]]:
-    kind = KNOWN.by_name[pair["kind"]]
+    kind = KNOWN.referenced_by_name[pair["kind"]]
     cluster = documents.completed(KNOWN.clusters, pair["cluster"])
     definitions = {document["id"]: documents.completed(kind, document) for document in pair["definitions"]}
     return samples.inputs(kind, cluster, definitions)
@@ -33,7 +35,7 @@ def test_the_documented_answer_comes_out(path: Path) -> None:
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def test_the_documents_of_the_golden_pairs_are_valid(path: Path) -> None:
     pair = json.loads(path.read_text())
-    kind = KNOWN.by_name[pair["kind"]]
+    kind = KNOWN.referenced_by_name[pair["kind"]]
     cluster = documents.completed(KNOWN.clusters, pair["cluster"])
     assert documents.violations(KNOWN, KNOWN.clusters, cluster) == []
     for document in pair["definitions"]:
@@ -41,7 +43,7 @@ def test_the_documents_of_the_golden_pairs_are_valid(path: Path) -> None:
 
 
 def test_a_null_in_a_string_is_only_a_word() -> None:
-    kind = KNOWN.by_name["namespaces"]
+    kind = KNOWN.referenced_by_name["namespaces"]
     definition = documents.completed(kind, {"id": "null", "annotations": {"text": 'a "null", null'}})
     cluster = documents.completed(KNOWN.clusters, samples.cluster("c1", namespaces=[{"id": "null"}]))
     (found,) = samples.inputs(kind, cluster, {"null": definition})
@@ -50,7 +52,21 @@ def test_a_null_in_a_string_is_only_a_word() -> None:
 
 # What is remembered of an input
 
-COMPONENTS = KNOWN.by_name["platform_components"]
+COMPONENTS = KNOWN.referenced_by_name["platform_components"]
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids of the parts that are merged, in order."""
+    found: list[str] = []
+
+    def part(kind: Referenced, item: merge.Assignment) -> merge.Input:
+        found.append(item.reference["id"])
+        return original(kind, item)
+
+    original = merge.part
+    monkeypatch.setattr(merge, "part", part)
+    return found
 
 
 def described(*references: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -76,19 +92,18 @@ def test_what_is_remembered_is_given_up_when_what_it_was_made_of_changes() -> No
         (described({"id": "web"}, patches={"web": {"a": "2"}}), plain),
         (described({"id": "web"}, environment="prod"), plain),
     ]
-    parts: merge.Parts = {}
-    found = [merge.answer(COMPONENTS, *case, parts) for case in cases * 2]
-    assert found == [merge.answer(COMPONENTS, *case) for case in cases] * 2
+    encoder = answers.Encoder()
+    found = [encoder.answer(COMPONENTS, *case) for case in cases * 2]
+    assert found == [answers.Encoder().answer(COMPONENTS, *case) for case in cases] * 2
     assert len(set(found)) == len(cases)
 
 
-def test_what_clusters_share_is_made_once() -> None:
-    parts: merge.Parts = {}
+def test_what_clusters_share_is_made_once(made: list[str]) -> None:
+    encoder = answers.Encoder()
     definitions = defined(samples.component("web"))
-    merge.answer(COMPONENTS, described({"id": "web"}), definitions, parts)
-    (made,) = parts.values()
-    merge.answer(COMPONENTS, described({"id": "web"}, cluster_name="other"), definitions, parts)
-    assert [part is made for part in parts.values()] == [True]
+    encoder.answer(COMPONENTS, described({"id": "web"}), definitions)
+    encoder.answer(COMPONENTS, described({"id": "web"}, cluster_name="other"), definitions)
+    assert made == ["web"]
 
 
 def test_what_a_reference_does_not_switch_off_is_waited_for() -> None:
@@ -99,23 +114,29 @@ def test_what_a_reference_does_not_switch_off_is_waited_for() -> None:
 
 
 def test_two_kinds_with_one_id_are_not_taken_for_each_other() -> None:
-    parts: merge.Parts = {}
+    encoder = answers.Encoder()
     cluster = documents.completed(KNOWN.clusters, samples.cluster("c1", namespaces=[{"id": "x"}], rolebindings=[{"id": "x"}]))
-    definition = {"id": "x"}
     for name in ("namespaces", "rolebindings"):
-        merge.answer(KNOWN.by_name[name], cluster, {"x": definition}, parts)
-    assert {key[0] for key in parts} == {"namespaces", "rolebindings"}
+        kind = KNOWN.referenced_by_name[name]
+        definitions = {"x": {"id": "x", "of": name}}
+        assert encoder.answer(kind, cluster, definitions) == answers.Encoder().answer(kind, cluster, definitions)
 
 
-def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge, "MAX_PARTS", 3)
-    parts: merge.Parts = {}
-    for number in range(10):
-        id = f"c{number}"
-        found = merge.answer(COMPONENTS, described({"id": id}), defined(samples.component(id)), parts)
-        assert found == merge.answer(COMPONENTS, described({"id": id}), defined(samples.component(id)))
-        assert len(parts) <= 3
-    assert parts
+def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch, made: list[str]) -> None:
+    monkeypatch.setattr(answers, "MAX_PARTS", 3)
+    encoder = answers.Encoder()
+    definitions = {f"c{number}": samples.component(f"c{number}") for number in range(4)}
+
+    def merged(id: str) -> bool:
+        """Whether the part had to be made, and was not remembered."""
+        made.clear()
+        found = encoder.answer(COMPONENTS, described({"id": id}), definitions)
+        anew = bool(made)
+        assert found == answers.Encoder().answer(COMPONENTS, described({"id": id}), definitions)
+        return anew
+
+    assert [merged(id) for id in ("c0", "c1", "c2", "c0", "c1", "c2")] == [True] * 3 + [False] * 3
+    assert [merged(id) for id in ("c3", "c3", "c0")] == [True, False, True]  # the fourth one makes room for itself
 
 
 def test_the_fleet_list_shows_who_a_cluster_is() -> None:

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import changes, drafts, errors, kind_files
+from flux_resourceset import changes, drafts, errors
 from flux_resourceset.changes import Document
+from flux_resourceset.kinds import kind_files
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore
 from unit import samples
 from unit.samples import cluster, component, create, pointers, refused, write
 
 KNOWN = kind_files.load()
-COMPONENTS = KNOWN.by_name["platform_components"]
+COMPONENTS = KNOWN.referenced_by_name["platform_components"]
 DOTTED = {"app": {"ui.color": "red"}}
 
 
@@ -96,7 +97,7 @@ def test_a_reference_cannot_become_what_its_patches_do_not_fit(tmp_path: Path) -
     ledger = samples.ledger_of(known)
     create(ledger, "apps", {"id": "app"})
     create(ledger, "clusters", cluster("c1", apps=[{"id": "app"}], patches=DOTTED))
-    apps = known.by_name["apps"]
+    apps = known.referenced_by_name["apps"]
     assert pointers(refused(errors.Invalid, ledger, lambda draft: draft.assign("c1", apps, "app", {"type": "b"}))) == [
         "/patches/app/ui.color"
     ]

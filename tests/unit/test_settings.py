@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from flux_resourceset import errors, settings
-from flux_resourceset.settings import Database, Settings
+from flux_resourceset.settings import Settings
+from flux_resourceset.store.opening import Location
 
 READ, WRITE = "r" * 16, "w" * 16
 
@@ -20,8 +21,7 @@ def read(**environment: str) -> Settings:
 def test_one_token_is_all_that_is_needed() -> None:
     found = read()
     assert not found.crud
-    assert found.backend == "sqlite"
-    assert found.database == Database(Path("data/flux-resourceset.db"), "rwc")
+    assert found.store == Location("sqlite", Path("data/flux-resourceset.db"), "rwc")
     assert (found.host, found.port) == ("0.0.0.0", 8080)
     assert (found.seed_file, found.seed_named) == (Path("data/seed.json"), False)
     assert found.environments == ("dev", "qa", "uat", "prod")
@@ -94,7 +94,7 @@ def test_a_missing_write_token_is_warned_about_even_when_a_file_may_hold_some() 
 
 @pytest.mark.parametrize("slashes", ["///", "////", "/////"])
 def test_an_absolute_path_may_begin_with_more_slashes_than_it_needs(slashes: str) -> None:
-    assert read(DATABASE_URL=f"sqlite:{slashes}srv/fleet.db").database.path == Path("/srv/fleet.db")
+    assert read(DATABASE_URL=f"sqlite:{slashes}srv/fleet.db").store.path == Path("/srv/fleet.db")
 
 
 def test_a_read_only_server_knows_no_write_token() -> None:
@@ -121,12 +121,13 @@ def test_tokens_are_kept_hashed() -> None:
     ],
 )
 def test_a_database_is_relative_or_absolute_with_a_mode(url: str, path: str, mode: str) -> None:
-    assert read(DATABASE_URL=url).database == Database(Path(path), mode)
+    assert read(DATABASE_URL=url).store == Location("sqlite", Path(path), mode)
 
 
 @pytest.mark.parametrize(
     "url",
-    ["fleet.db", "sqlite:fleet.db", "sqlite://", "postgres://x", "sqlite://x?mode=rx", "sqlite://x?cache=shared", "sqlite://:memory:"],
+    ["fleet.db", "sqlite:fleet.db", "sqlite://", "postgres://x", "sqlite://x?mode=rx", "sqlite://x?cache=shared", "sqlite://:memory:",
+     "memory://"],
 )  # fmt: skip
 def test_any_other_database_is_refused(url: str) -> None:
     with pytest.raises(errors.StartupError, match="DATABASE_URL"):
@@ -137,6 +138,9 @@ def test_a_writer_cannot_open_read_only() -> None:
     with pytest.raises(errors.StartupError, match="mode=ro"):
         read(API_MODE="crud", CRUD_AUTH_TOKEN="w", DATABASE_URL="sqlite://x?mode=ro")
     assert read(API_MODE="crud", CRUD_AUTH_TOKEN="w", STORE_BACKEND="memory", DATABASE_URL="sqlite://x?mode=ro").crud
+    assert not read(STORE_BACKEND="memory").store.is_kept
+    with pytest.raises(errors.StartupError, match="DATABASE_URL"):
+        read(STORE_BACKEND="memory", DATABASE_URL="postgres://x")
 
 
 # The rest

@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import changes, drafts, errors, kind_files
+from flux_resourceset import changes, drafts, errors
+from flux_resourceset.kinds import kind_files
 from flux_resourceset.ledger import Ledger
 from unit import samples
 from unit.samples import cluster, component, create, namespace, pointers, refused, stored, write
 
 KNOWN = kind_files.load()
-COMPONENTS = KNOWN.by_name["platform_components"]
-NAMESPACES = KNOWN.by_name["namespaces"]
+COMPONENTS = KNOWN.referenced_by_name["platform_components"]
+NAMESPACES = KNOWN.referenced_by_name["namespaces"]
 
 
 @pytest.fixture
@@ -79,16 +80,16 @@ def test_a_reference_that_is_not_there_is_not_found(ledger: Ledger) -> None:
 
 
 def test_unassigning_takes_the_patches_along_and_counts_them(ledger: Ledger) -> None:
-    removed, entry = ledger.write_now(lambda draft: draft.unassign("c1", COMPONENTS, "app"), changes.Origin("t"))
-    assert removed == 2
-    assert entry is not None
+    outcome = ledger.write_now(lambda draft: draft.unassign("c1", COMPONENTS, "app"), changes.Origin("t"))
+    assert outcome.result == 2
+    assert outcome.entry is not None
     assert has(ledger, "platform_components") == [{"id": "base", "enabled": True}]
     assert has(ledger, "patches") == {}
 
 
 def test_unassigning_what_is_not_there_changes_nothing(ledger: Ledger) -> None:
-    removed, entry = ledger.write_now(lambda draft: draft.unassign("c1", COMPONENTS, "spare"), changes.Origin("t"))
-    assert (removed, entry) == (0, None)
+    outcome = ledger.write_now(lambda draft: draft.unassign("c1", COMPONENTS, "spare"), changes.Origin("t"))
+    assert (outcome.result, outcome.entry) == (0, None)
 
 
 def test_unassigning_a_namespace_leaves_patches_of_the_same_name(ledger: Ledger) -> None:

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from flux_resourceset.cli import tags
+from flux_resourceset.cli.commands import tags
 
 IN_ORDER = [
     "v0.9.0", "v1.0.0-rc1", "v1.0.0-rc2", "v1.0.0-rc10", "v1.0.0", "v1.0.0-1", "v1.0.0-2", "v1.0.0-10", "v1.0.1", "v1.1.0-beta",

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+import live
 from flux_resourceset import errors
-from flux_resourceset.tokens import Token, Tokens
+from flux_resourceset.tokens import Principal, Right, Token, Tokens
 
 
 @pytest.fixture
@@ -52,7 +54,7 @@ def test_a_secret_with_two_names_has_the_stronger_role() -> None:
     for order in (one, one[::-1]):
         found = Tokens(order).find(b"same")
         assert found is not None
-        assert found.role == "write"
+        assert (found.name, found.may_write) == ("write", True)
 
 
 def test_a_read_only_server_knows_no_write_token(path: Path) -> None:
@@ -72,13 +74,116 @@ def test_comments_and_empty_lines_are_passed_over(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [("a read\n", 1), ("ok read x\na admin x\n", 2), ("a read x y\n", 1), ("\n\nread x\n", 3), ("a READ x\n", 1)],
+    [("a read\n", 1), ("ok read x\na admin x\n", 2), ("a read x y z\n", 1), ("\n\nread x\n", 3), ("a READ x\n", 1)],
 )
 def test_a_broken_line_is_named_and_never_shown(path: Path, text: str, line: int) -> None:
     written(path, text.replace("x", "s3cr3t"))
     with pytest.raises(errors.StartupError, match=rf"tokens:{line}: a line is `name role token`") as caught:
         Tokens([], path)
     assert "s3cr3t" not in str(caught.value)
+
+
+# Tokens that are bound to a cluster
+
+
+def principal(tokens: Tokens, secret: str) -> Principal:
+    known = tokens.find(secret.encode())
+    assert known is not None
+    return known
+
+
+def test_a_fourth_word_binds_a_token_to_the_views_of_a_cluster(path: Path) -> None:
+    written(path, "a read x a.example.com\nb read y b # the second\nc read z # c.example.com\nd read w d.example.com #x y z\n")
+    tokens = Tokens([], path)
+    bound = principal(tokens, "x")
+    assert (bound.name, bound.rights, bound.clusters) == ("a", frozenset({Right.VIEWS}), frozenset({"a.example.com"}))
+    assert [bound.may_view(dns) for dns in ("a.example.com", "b", "", "A.EXAMPLE.COM", "a.example.com.")] == [True, *[False] * 4]
+    assert [principal(tokens, secret).clusters for secret in ("y", "z", "w")] == [{"b"}, None, {"d.example.com"}]
+    assert principal(tokens, "z").may_view("anything.example.com")
+
+
+@pytest.mark.parametrize(
+    "word", ["A.example.com", "a..b", "-a", "a_b", ".a", "a.", "a/b", "a:80", "*", "*.example.com", "x" * 64]
+)
+def test_a_fourth_word_that_is_no_dns_name_is_refused_and_not_shown(path: Path, word: str) -> None:
+    written(path, f"ok read x\na read y {word}\n")
+    with pytest.raises(errors.StartupError, match=r"tokens:2: the fourth word is the DNS name") as caught:
+        Tokens([], path)
+    assert f" {word} " not in f"{caught.value} "
+
+
+@pytest.mark.parametrize("word", ["a.example.com", "A.example.com"])
+def test_a_token_for_writing_cannot_be_bound(path: Path, word: str) -> None:
+    written(path, f"ok read x\na write s3cr3t {word} # c\n")
+    with pytest.raises(errors.StartupError, match=r"tokens:2: a token with .* only reads; make its role read") as caught:
+        Tokens([], path)
+    assert "s3cr3t" not in str(caught.value)
+
+
+def test_a_bound_line_that_is_wrong_leaves_the_last_good_file_in_force(path: Path) -> None:
+    tokens = Tokens([], path)
+    for text in ("jane write t-jane a.example.com\n", "flux read t-new NO\n"):
+        written(path, text)
+        tokens.reload()
+        assert [name(tokens, secret) for secret in ("t-jane", "t-flux", "t-new")] == ["jane", "flux", None]
+
+
+ONE_SECRET = {  # lines of one secret → who it is, whether it may write, and the clusters that it is bound to
+    "a read s\nb read s\n": ("a", False, None),
+    "a read s\nb write s\n": ("b", True, None),
+    "a write s\nb write s\n": ("a", True, None),
+    "a read s one\nb read s\n": ("b", False, None),
+    "a read s\nb read s one\n": ("a", False, None),
+    "a read s one\nb write s\n": ("b", True, None),
+    "a write s\nb read s one\n": ("a", True, None),
+    "a read s one\nb read s two\n": ("a", False, {"one", "two"}),
+    "a read s one\na read s one\n": ("a", False, {"one"}),
+}
+
+
+@pytest.mark.parametrize("text", ONE_SECRET)
+def test_the_strongest_line_of_a_secret_counts(path: Path, text: str) -> None:
+    known = principal(Tokens([], written(path, text)), "s")
+    assert (known.name, known.may_write, known.clusters) == ONE_SECRET[text]
+
+
+def test_a_secret_of_the_environment_is_not_bound_by_the_file(path: Path) -> None:
+    tokens = Tokens([Token.of("read", "read", "s")], written(path, "a read s one\n"))
+    assert principal(tokens, "s") == Principal("read", frozenset({Right.VIEWS, Right.READ}))
+
+
+def test_on_a_read_only_server_a_write_line_does_not_unbind_a_secret(path: Path) -> None:
+    tokens = Tokens([], written(path, "a write s\nb read s one\n"), writable=False)
+    assert (principal(tokens, "s").name, principal(tokens, "s").clusters) == ("b", frozenset({"one"}))
+
+
+def test_a_token_that_is_bound_anew_is_a_change(path: Path) -> None:
+    tokens = Tokens([], written(path, "a read s one\n"))
+    before = tokens.generation
+    written(path, "a read s two\n")
+    tokens.reload()
+    assert tokens.generation > before
+    assert principal(tokens, "s").clusters == frozenset({"two"})
+
+
+def test_the_shipped_sample_is_a_good_file(path: Path) -> None:
+    manifests = yaml.safe_load_all((live.ROOT / "deploy" / "server" / "samples" / "tokens.yaml").read_text())
+    (text,) = [manifest["stringData"]["tokens"] for manifest in manifests if manifest["kind"] == "Secret"]
+    tokens = Tokens([], written(path, text, 0o440))
+    assert principal(tokens, "REPLACE-ME-EDGE-07").clusters == frozenset({"edge-07.k8s.example.com"})
+    assert principal(tokens, "REPLACE-ME-PIPELINE").may_write
+
+
+def test_ten_thousand_tokens_are_found_among_each_other(path: Path) -> None:
+    """By digest: neither a look-up nor the warnings go through all of them for each."""
+    secrets = [f"{number:032x}" for number in range(10_000)]
+    written(path, "".join(f"c{number} read {secret} c{number}.example.com\n" for number, secret in enumerate(secrets)))
+    tokens = Tokens([], path)
+    assert len(tokens) == 10_000
+    assert [principal(tokens, secret).name for secret in secrets] == [f"c{number}" for number in range(10_000)]
+
+
+# The file
 
 
 def test_an_empty_file_is_refused(path: Path) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from flux_resourceset import drafts, errors, kind_files
+from flux_resourceset import drafts, errors
 from flux_resourceset.changes import Retired
+from flux_resourceset.kinds import kind_files
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore
 from unit import samples
@@ -16,8 +17,8 @@ from unit.samples import cluster, component, create, namespace, pointers, refuse
 
 KNOWN = kind_files.load()
 CLUSTERS = KNOWN.clusters
-COMPONENTS = KNOWN.by_name["platform_components"]
-NAMESPACES = KNOWN.by_name["namespaces"]
+COMPONENTS = KNOWN.referenced_by_name["platform_components"]
+NAMESPACES = KNOWN.referenced_by_name["namespaces"]
 
 
 @pytest.fixture

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import changes, errors, imports, kind_files, transfer
+from contract.folding import fold
+from flux_resourceset import changes, errors, imports, transfer
 from flux_resourceset.changes import Change, Entry
+from flux_resourceset.kinds import kind_files
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore
 from flux_resourceset.store.sqlite import SqliteStore
@@ -34,7 +36,7 @@ def ledger() -> Ledger:
 
 
 def export_of(ledger: Ledger, path: Path, history: bool = False) -> Path:
-    path.write_bytes(transfer.exporting(ledger.follower, history)())
+    path.write_bytes(transfer.export_now(ledger.follower, history))
     return path
 
 
@@ -93,8 +95,8 @@ def test_without_history_an_import_is_one_transaction(ledger: Ledger, tmp_path: 
 
 
 def test_an_export_is_the_same_twice_and_lies_in_order(ledger: Ledger) -> None:
-    assert transfer.exporting(ledger.follower, True)() == transfer.exporting(ledger.follower, True)()
-    data = json.loads(transfer.exporting(ledger.follower, False)())
+    assert transfer.export_now(ledger.follower, True) == transfer.export_now(ledger.follower, True)
+    data = json.loads(transfer.export_now(ledger.follower, False))
     assert [document["id"] for document in data["documents"]["platform_components"]] == ["app", "base"]
     assert data["format"] == "flux-resourceset/v1"
     assert "history" not in data
@@ -104,7 +106,7 @@ def test_an_export_of_an_export_is_that_export(ledger: Ledger, tmp_path: Path) -
     path = export_of(ledger, tmp_path / "fleet.json", history=True)
     arrived = samples.ledger_of(KNOWN)
     transfer.imported(arrived, path, replace=False)
-    assert transfer.exporting(arrived.follower, True)() == path.read_bytes()
+    assert transfer.export_now(arrived.follower, True) == path.read_bytes()
 
 
 def test_an_export_beside_a_writer_is_of_one_moment(tmp_path: Path) -> None:
@@ -120,11 +122,11 @@ def test_an_export_beside_a_writer_is_of_one_moment(tmp_path: Path) -> None:
 class Busy(MemoryStore):
     """A store into which somebody writes whenever the log is about to be read whole."""
 
-    def entries(self, after: int) -> list[Entry]:
+    def entries(self, after: int, until: int | None = None) -> list[Entry]:
         if after == 0:
             change = Change("namespaces", f"n{len(self.log)}", "create", None, {"id": f"n{len(self.log)}"})
             self.begin().commit(Entry(len(self.log) + 1, "2026-01-01T00:00:00.000000Z", "t", None, None, None, False, (change,)))
-        return super().entries(after)
+        return super().entries(after, until)
 
 
 def test_an_export_while_somebody_writes_is_of_one_moment(tmp_path: Path) -> None:
@@ -132,6 +134,33 @@ def test_an_export_while_somebody_writes_is_of_one_moment(tmp_path: Path) -> Non
     data = json.loads(path.read_text())
     assert len(data["history"]) == data["revision"] == len(data["documents"]["namespaces"])
     transfer.imported(samples.ledger_of(KNOWN), path, replace=False)
+
+
+def test_an_export_with_history_is_refused_where_the_log_is_not_whole(tmp_path: Path) -> None:
+    store = MemoryStore()
+    folded = samples.ledger_of(KNOWN, store)
+    create(folded, "namespaces", namespace("a"))
+    create(folded, "namespaces", namespace("b"))
+    fold(store, 1)
+    with pytest.raises(errors.Unavailable, match="1 of 2 revisions; export without history"):
+        transfer.export_now(folded.follower, True)
+    arrived = samples.ledger_of(KNOWN)
+    transfer.imported(arrived, export_of(folded, tmp_path / "fleet.json"), replace=False)
+    assert set(arrived.fleet.documents["namespaces"]) == {"a", "b"}
+
+
+def test_nothing_of_an_export_is_made_before_it_is_read(ledger: Ledger) -> None:
+    """It is read in a thread, so nothing is sorted or encoded on the event loop."""
+
+    class Unread(dict[str, Any]):
+        def __iter__(self) -> Any:
+            raise AssertionError("it was read")
+
+    state = ledger.fleet.copied()
+    state.documents = {kind: Unread(found) for kind, found in state.documents.items()}
+    pieces = transfer.exported(state, None)
+    with pytest.raises(AssertionError, match="it was read"):
+        next(pieces)
 
 
 def test_an_empty_fleet_can_be_moved(tmp_path: Path) -> None:
@@ -281,7 +310,7 @@ def test_a_file_that_was_edited_is_refused(ledger: Ledger, tmp_path: Path) -> No
 def test_a_file_that_was_cut_is_refused(ledger: Ledger, tmp_path: Path) -> None:
     path = export_of(ledger, tmp_path / "fleet.json")
     path.write_bytes(path.read_bytes()[:-20])
-    assert "is not JSON" in refusal(samples.ledger_of(KNOWN), path)
+    assert "invalid JSON value" in refusal(samples.ledger_of(KNOWN), path)
 
 
 @pytest.mark.parametrize(
@@ -331,7 +360,7 @@ def test_a_fleet_with_documents_of_no_kind_is_not_exported() -> None:
     store = MemoryStore()
     create(samples.ledger_of(known, store), "workloads", {"id": "w", "image": "x"})
     with pytest.raises(errors.Error, match="workloads"):
-        transfer.exporting(samples.ledger_of(KNOWN, store).follower, False)
+        transfer.export_now(samples.ledger_of(KNOWN, store).follower, False)
 
 
 @pytest.mark.parametrize("history", [False, True])

@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import documents, kind_files, kinds
+from flux_resourceset import documents
+from flux_resourceset.kinds import kind_files, model
 from unit.samples import cluster, component, namespace, rolebinding
 
 KNOWN = kind_files.load()
 CONTROL = [*range(0x20), *range(0x7F, 0xA0)]
 
 
-def pointers(known: kinds.Kinds, kind: str, document: Any) -> set[str]:
+def pointers(known: model.Kinds, kind: str, document: Any) -> set[str]:
     of = known.by_name[kind]
     return {found.pointer for found in documents.violations(known, of, documents.completed(of, document))}
 

@@ -1,4 +1,21 @@
-"""The program flux-resourceset-cli."""
+"""The program flux-resourceset-cli.
+
+program         from the words of a command line to an exit code
+completion      what could follow in an unfinished one
+reference_page  docs/cli.md
+commands/       what commands do, a module per group of them
+cluster/        bootstrap, render and simulate: the cluster's side of the API
+session         one run of one command: what was asked, where to ask, how to answer
+config          where the server is, and which tokens to use
+document_files  documents in files
+output/         what is printed: data, messages, help
+parsing/        the grammar of command lines, and the tables of commands
+known_kinds     the kinds, as a server describes them
+failures        exit codes, and what goes wrong
+
+Each knows only what stands below it, which the linter checks. Much is imported in functions, where it is needed: help has to come
+within a few times what Python itself takes to start.
+"""
 
 from __future__ import annotations
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from flux_resourceset.cli import failures, replacing
-
-if TYPE_CHECKING:
-    from flux_resourceset.cli.session import Session
+from flux_resourceset import atomic_files
+from flux_resourceset.cli import failures, windows
 
 URL, TOKEN, WRITE_TOKEN = "FLUX_API_URL", "FLUX_API_TOKEN", "FLUX_API_WRITE_TOKEN"
 
-_FIELDS = {URL: "url", TOKEN: "token", WRITE_TOKEN: "write-token"}
+FIELDS = {URL: "url", TOKEN: "token", WRITE_TOKEN: "write-token"}
 _MEANINGS = {URL: "the base URL of the API", TOKEN: "the token for reading", WRITE_TOKEN: "the token for writing"}
 
 
@@ -33,7 +30,7 @@ class Target(NamedTuple):
     def require(self, variable: str) -> str:
         value = self.known.get(variable)
         if not value:
-            option = _FIELDS[variable]
+            option = FIELDS[variable]
             raise failures.usage(
                 f"{variable} is not set, {_MEANINGS[variable]}; export it, "
                 f"or store it with: flux-resourceset-cli config set-context NAME --{option} …"
@@ -42,8 +39,8 @@ class Target(NamedTuple):
 
 
 def target(environment: Mapping[str, str], context: str | None) -> Target:
-    given = {name: environment[name] for name in _FIELDS if environment.get(name)}
-    if len(given) == len(_FIELDS) and context is None:
+    given = {name: environment[name] for name in FIELDS if environment.get(name)}
+    if len(given) == len(FIELDS) and context is None:
         return Target(given)  # the file would change nothing
     content = read(environment)
     name = context or content.get("current-context")
@@ -53,7 +50,7 @@ def target(environment: Mapping[str, str], context: str | None) -> Target:
     if stored is None:
         known = ", ".join(content["contexts"]) or "none yet; add one with config set-context"
         raise failures.usage(f"there is no context {name!r}; there are: {known}")
-    return Target({**{variable: stored[field] for variable, field in _FIELDS.items() if stored.get(field)}, **given})
+    return Target({**{variable: stored[field] for variable, field in FIELDS.items() if stored.get(field)}, **given})
 
 
 # The file
@@ -69,7 +66,7 @@ def read(environment: Mapping[str, str]) -> dict[str, Any]:
     file = path(environment)
     try:
         with open(file, encoding="utf-8") as stream:
-            if stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
+            if windows.others_can_read(stream.fileno()):
                 raise failures.usage(f"{file} holds tokens and others can read it; run: chmod 600 {file}")
             text = stream.read(_LONGEST + 1)
     except FileNotFoundError:
@@ -82,12 +79,12 @@ def read(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _checked(file: str, text: str) -> dict[str, Any]:
-    from flux_resourceset.cli import documents
+    from flux_resourceset.cli import document_files
 
-    found = documents.loaded(file, text)
-    if len(found) > 1:
-        raise failures.usage(f"{file}: must hold one document, not {len(found)}")
-    content = found[0] if found and found[0] is not None else {}
+    documents = document_files.loaded(file, text)
+    if len(documents) > 1:
+        raise failures.usage(f"{file}: must hold one document, not {len(documents)}")
+    content = documents[0] if documents and documents[0] is not None else {}
     contexts = content.get("contexts") or {} if isinstance(content, dict) else None
     if not isinstance(contexts, dict) or not all(isinstance(item, dict) for item in contexts.values()):
         raise failures.usage(f"{file}: `contexts` must map names to url, token and write-token")
@@ -95,84 +92,19 @@ def _checked(file: str, text: str) -> dict[str, Any]:
         raise failures.usage(f"{file}: current-context must be the name of a context")
     for name, context in contexts.items():
         for field, value in context.items():
-            if field not in _FIELDS.values() or not isinstance(value, str):
+            if field not in FIELDS.values() or not isinstance(value, str):
                 raise failures.usage(f"{file}: context {name!r}: {field} must be one of url, token, write-token, with a text")
     return {**content, "contexts": contexts}
 
 
-def _write(environment: Mapping[str, str], content: dict[str, Any]) -> str:
+def write(environment: Mapping[str, str], content: dict[str, Any]) -> str:
     import yaml
 
     file = path(environment)
     text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
     try:
         os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
-        replacing.replace(file, text.encode())
+        atomic_files.replace(file, text.encode())
     except OSError as exc:
         raise failures.usage(f"{file} cannot be written: {exc.strerror}") from exc
     return file
-
-
-# Commands
-
-
-def set_context(session: Session) -> int:
-    content = read(session.environment)
-    name = session.values.required("name")
-    stored = content["contexts"].setdefault(name, {})
-    given = {field: value for field in _FIELDS.values() if (value := session.values.text(field)) is not None}
-    if not given and not stored:
-        raise failures.usage("say what to store: --url, --token, --write-token")
-    for field, value in given.items():
-        stored[field] = _secret(session, field) if value == "-" and field != "url" else value
-    if "url" in given:
-        session.check_url(stored["url"], "--url")
-    content.setdefault("current-context", name)
-    file = _write(session.environment, content)
-    session.say(f"context {name!r} stored in {file}")
-    session.data(_row(content, name), name=name)
-    return failures.OK
-
-
-def _secret(session: Session, field: str) -> str:
-    """A token from a line of stdin, so that no process list shows it."""
-    if session.interactive:
-        import getpass
-
-        line = getpass.getpass(f"{field}: ")
-    else:
-        line = session.stdin.readline()
-    if not line.strip():
-        raise failures.usage(f"--{field} -: stdin holds no token; give each on a line of its own")
-    return line.strip()
-
-
-def use_context(session: Session) -> int:
-    content = read(session.environment)
-    name = session.values.required("name")
-    if name not in content["contexts"]:
-        raise failures.usage(f"there is no context {name!r}; there are: {', '.join(content['contexts']) or 'none'}")
-    content["current-context"] = name
-    _write(session.environment, content)
-    session.say(f"context {name!r} is now the current one")
-    session.data(_row(content, name), name=name)
-    return failures.OK
-
-
-def get_contexts(session: Session) -> int:
-    content = read(session.environment)
-    rows = [_row(content, name) for name in content["contexts"]]
-    session.output.rows(rows, ["current", "name", "url", "token", "write_token"], name=lambda row: str(row["name"]))
-    return failures.OK
-
-
-def _row(content: dict[str, Any], name: str) -> dict[str, Any]:
-    """A context without its secrets."""
-    context = content["contexts"][name]
-    return {
-        "name": name,
-        "current": name == content.get("current-context"),
-        "url": context.get("url"),
-        "token": "token" in context,
-        "write_token": "write-token" in context,
-    }

@@ -7,13 +7,14 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from flux_resourceset.cli import config, failures, output
-from flux_resourceset.cli import kinds as sources
-from flux_resourceset.cli.grammar import Command, Values
-from flux_resourceset.cli.kinds import Kind, Kinds
+from flux_resourceset.cli import config, failures, known_kinds, windows
+from flux_resourceset.cli.known_kinds import Kind, Kinds
+from flux_resourceset.cli.output import printing
+from flux_resourceset.cli.parsing.grammar import Command
+from flux_resourceset.cli.parsing.values import Values
 
 if TYPE_CHECKING:
-    from flux_resourceset.client import Client, Problem, Role
+    from flux_resourceset.client import Client, Problem, Progress, Role
 
 
 _PATIENCE = 0.5  # seconds that help may take longer because nobody has asked this server for its kinds yet
@@ -26,8 +27,8 @@ class Session:
         self.values = values
         self.command = Command((), "", "")
         self.stdin: TextIO = sys.stdin
-        self.output = output.Output(sys.stdout, values.text("output"), environment)
-        self._errors = output.Output(sys.stderr, "table", environment)
+        self.output = printing.Output(sys.stdout, values.text("output"), environment)
+        self._errors = printing.Output(sys.stderr, "table", environment)
         self._kinds: Kinds | None = None
 
     def begin(self, command: Command, values: Values) -> None:
@@ -37,10 +38,10 @@ class Session:
 
     @functools.cached_property
     def target(self) -> config.Target:
-        found = config.target(self.environment, self.values.text("context"))
+        target = config.target(self.environment, self.values.text("context"))
         if self.values.text("context") and self.environment.get(config.URL):
             self.say(f"note: {config.URL} is set, and wins over the context")
-        return found
+        return target
 
     @functools.cached_property
     def client(self) -> Client:
@@ -56,15 +57,19 @@ class Session:
         if self.target.known.get(config.WRITE_TOKEN):
             tokens["write"] = self._token(config.WRITE_TOKEN)
         self.check_url(url, config.URL if self.environment.get(config.URL) else "the url of the context")
-        return client.Client(
-            url,
-            tokens,
-            timeout=within or self._timeout(),
-            deadline=within is not None,
-            headers=self._reason(),
-            trace=self._trace if self.values.flag("debug") else None,
-            progress=output.Progress(sys.stderr) if sys.stderr.isatty() else None,
-        )
+        try:
+            return client.Client(
+                url,
+                tokens,
+                timeout=within or self._timeout(),
+                deadline=within is not None,
+                headers=self._reason(),
+                trace=self._trace if self.values.flag("debug") else None,
+                progress=_progress(self.environment),
+                environment=self.environment,
+            )
+        except ValueError as exc:  # the URL is good, so it is that of a proxy
+            raise failures.usage(str(exc)) from exc
 
     def _token(self, variable: str) -> str:
         token = self.target.require(variable)
@@ -100,7 +105,7 @@ class Session:
         return {"X-Reason": reason.strip()}
 
     def writes(self) -> Client:
-        """The server, for writing; a rehearsal only reads."""
+        """The server, for writing; a dry run only reads."""
         if not self.values.flag("dry-run"):
             self._token(config.WRITE_TOKEN)
         return self.client
@@ -111,32 +116,40 @@ class Session:
     def kinds(self) -> Kinds:
         """As the server tells them."""
         if self._kinds is None:
-            self._kinds = sources.from_server(self.client, self.environment)
+            self._kinds = known_kinds.from_server(self.client, self.environment)
         return self._kinds
 
     def likely_kinds(self) -> Kinds:
         """For help and completion: as the server told them last, or tells them at once, or else the built-in ones."""
         try:
             url = self.target.url
-            told = sources.last_told(self.environment, url) if url else None
-            return told or (self._kinds_at_once() if url else None) or Kinds(sources.packaged())
+            cached = known_kinds.from_cache(self.environment, url) if url else None
+            return cached or (self._kinds_at_once() if url else None) or Kinds(known_kinds.packaged())
         except failures.Failure:
-            return Kinds(sources.packaged())  # help does not need a good configuration
+            return Kinds(known_kinds.packaged())  # help does not need a good configuration
 
     def _kinds_at_once(self) -> Kinds | None:
         from flux_resourceset import client
 
         try:
-            return sources.from_server(self.connect(_PATIENCE), self.environment)
+            return known_kinds.from_server(self.connect(_PATIENCE), self.environment)
         except (client.Problem, client.Unreachable):
             return None
 
     @property
     def kind(self) -> Kind:
         """The kind whose group the command is in."""
-        found = self.kinds.find(self.command.kind)
-        assert found is not None
-        return found
+        kind = self.kinds.find(self.command.kind)
+        assert kind is not None
+        return kind
+
+    @property
+    def id(self) -> str:
+        """The id that the command names; without one, a path would mean all documents of the kind."""
+        id = self.values.required("id")
+        if not id:
+            raise failures.usage("<id> must not be empty")
+        return id
 
     # Answering
 
@@ -171,9 +184,9 @@ class Session:
         if self.values.flag("yes") or self.values.flag("dry-run"):
             return
         if not self.interactive:
-            rehearsal = any(option.name == "--dry-run" for option in self.command.options)
+            has_dry_run = any(option.name == "--dry-run" for option in self.command.options)
             raise failures.usage(
-                f"{question} Say --yes to do it" + (", or --dry-run to see what it would do" if rehearsal else "")
+                f"{question} Say --yes to do it" + (", or --dry-run to see what it would do" if has_dry_run else "")
             )
         self._errors.ask(f"{question} [y/N]")
         if self.stdin.readline().strip().lower() not in ("y", "yes"):
@@ -181,6 +194,14 @@ class Session:
 
     def data(self, value: Any, *lines: str, name: str) -> None:
         self.output.value(value, lambda: lines, [name])
+
+
+def _progress(environment: Mapping[str, str]) -> Progress | None:
+    if not sys.stderr.isatty() or not windows.takes_escapes(environment):
+        return None
+    from flux_resourceset.cli.output import progress  # not before: most commands end before there is any
+
+    return progress.Bar(sys.stderr)
 
 
 def failure(exc: Exception) -> failures.Failure | None:
@@ -208,8 +229,6 @@ def explained(problem: Problem) -> failures.Failure:
     code = failures.by_status(status)
     subject = f'{body["kind"]} "{body["id"]}"' if body.get("kind") and body.get("id") else None
     detail = str(body.get("detail", f"status {status}"))
-    if problem.index is not None:
-        detail = detail.removeprefix(f"operation {problem.index}: ")
     violations = [item for item in body.get("errors") or [] if isinstance(item, dict)]
     if violations:
         prefix = f"{subject}: " if subject else ""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from flux_resourceset.client import wire
-from flux_resourceset.client.wire import Progress, Unreachable
+from flux_resourceset.client.replies import Progress, Reply, Unreachable
 
 __all__ = ["Answer", "Client", "Problem", "Progress", "Role", "Trace", "Unreachable", "not_understood", "path"]
 
@@ -17,6 +17,9 @@ Trace = Callable[[str], None]
 
 READ_BYTES = 1024 * 1024  # what a server takes for a rehearsal with a token that only reads; with the other it takes more
 _RETRIES = 4  # three seconds in all, while a server restarts
+
+
+_OF_PROXIES = (403, 407, 502, 503, 504)  # how a proxy says that it will not, or cannot
 
 
 class Problem(Exception):
@@ -34,11 +37,15 @@ class Problem(Exception):
     @property
     def index(self) -> int | None:
         """Which operation of a batch it is about."""
-        found = self.body.get("index")
-        return found if isinstance(found, int) else None
+        index = self.body.get("index")
+        return index if isinstance(index, int) else None
 
 
-class Answer(wire.Reply):
+class Answer(Reply):
+    @property
+    def is_json(self) -> bool:
+        return "json" in self.headers.get("content-type", "").lower()
+
     def json(self) -> Any:
         try:
             return json.loads(self.body)
@@ -48,17 +55,17 @@ class Answer(wire.Reply):
 
     def object(self, **members: type) -> dict[str, Any]:
         """A JSON object that has these members, each of its type."""
-        found = self.json()
-        if not isinstance(found, dict) or not all(isinstance(found.get(name), kind) for name, kind in members.items()):
+        value = self.json()
+        if not isinstance(value, dict) or not all(isinstance(value.get(name), kind) for name, kind in members.items()):
             raise not_understood("it is not the object that was due")
-        return found
+        return value
 
     def objects(self) -> list[dict[str, Any]]:
         """A JSON array of objects."""
-        found = self.json()
-        if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+        values = self.json()
+        if not isinstance(values, list) or not all(isinstance(item, dict) for item in values):
             raise not_understood("it is not the list that was due")
-        return found
+        return values
 
 
 def not_understood(why: str) -> Unreachable:
@@ -93,6 +100,7 @@ class Client:
         headers: Mapping[str, str] | None = None,  # of every write
         trace: Trace | None = None,
         progress: Progress | None = None,
+        environment: Mapping[str, str] | None = None,  # may name a proxy, and certificate authorities
     ) -> None:
         self.url = url.rstrip("/")
         self._tokens = tokens
@@ -100,13 +108,13 @@ class Client:
         self._ends = time.monotonic() + timeout if deadline else None
         self._headers = dict(headers or {})
         self._trace = trace
-        self._connection = wire.Connection(self.url, self._left, progress)
+        self._connection = wire.Connection(self.url, self._left, progress, environment or {})
 
     def _left(self) -> float:
         return self._timeout if self._ends is None else max(self._ends - time.monotonic(), 0.001)
 
     def get(self, path: str, query: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None) -> Answer:
-        return _checked(self._request("GET", path, query, b"", headers or {}, "read"))
+        return self._checked(self._request("GET", path, query, b"", headers or {}, "read"))
 
     def send(
         self,
@@ -120,7 +128,7 @@ class Client:
         """A write; `body` is JSON already when it is bytes. A rehearsal takes the role that reads."""
         raw = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         lines = {"Content-Type": "application/json", "Content-Length": str(len(raw)), **self._headers, **(headers or {})}
-        return _checked(self._request(method, path, query, raw, lines, role))
+        return self._checked(self._request(method, path, query, raw, lines, role))
 
     def _request(
         self, method: str, path: str, query: Mapping[str, Any] | None, body: bytes, headers: Mapping[str, str], role: Role
@@ -150,6 +158,9 @@ class Client:
 
     def _once(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
         if self._trace:
+            proxy = self._connection.proxy
+            if proxy is not None:
+                self._trace(f"* through the proxy {proxy.shown}")
             masked = {**headers, "Authorization": "Bearer ***"} if "Authorization" in headers else headers
             self._trace(_shown("> ", [f"{method} {self.url}{target}", *_lines(masked)], body))
         answer = Answer(*self._connection.exchange(method, target, headers, body))
@@ -160,8 +171,13 @@ class Client:
     def close(self) -> None:
         self._connection.close()
 
+    def _checked(self, answer: Answer) -> Answer:
+        if self._connection.is_forwarded and answer.status in _OF_PROXIES and not answer.is_json:  # the server's are JSON
+            raise Unreachable(f"cannot reach {self._connection.named}: {wire.refusal(answer.status)}")
+        return _successful(answer)
 
-def _checked(answer: Answer) -> Answer:
+
+def _successful(answer: Answer) -> Answer:
     if 200 <= answer.status < 300 or answer.status == 304:
         return answer
     if answer.status < 400:

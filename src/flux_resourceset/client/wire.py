@@ -6,21 +6,18 @@ mail, and a command line must answer at once.
 
 from __future__ import annotations
 
+import os
 import socket
-import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-Progress = Callable[[str, int, int], None]  # what happens, bytes done, bytes in all (0: unknown); "" when it is over
+from flux_resourceset.client import proxies, replies
+from flux_resourceset.client.replies import CHUNK, Progress, Reader, Reply, Unreachable
 
-_MAX_HEAD = 256 * 1024  # no honest answer has more header bytes
-_CHUNK = 256 * 1024
-_SLICE = 0.25  # seconds between two signs of life while waiting
+if TYPE_CHECKING:
+    import ssl
+
 _CONNECT = 10.0  # seconds after which a host that says nothing is taken for absent
-
-
-class Unreachable(Exception):
-    """There is no answer, or none that can be understood."""
 
 
 class Broken(Unreachable):
@@ -53,18 +50,14 @@ class Address(NamedTuple):
         return cls(scheme == "https", host.strip("[]"), int(port), authority, (slash + path).rstrip("/"))
 
 
-class Reply(NamedTuple):
-    status: int
-    headers: Mapping[str, str]  # names in lower case; the values of one that came more than once are lines
-    body: bytes
-
-
 class Connection:
     """The way to one server; `left` says how many seconds the next step may take."""
 
-    def __init__(self, url: str, left: Callable[[], float], progress: Progress | None) -> None:
-        self._url = url
-        self._address = Address.of(url)
+    def __init__(self, url: str, left: Callable[[], float], progress: Progress | None, environment: Mapping[str, str]) -> None:
+        self._address = address = Address.of(url)
+        self.proxy = proxies.proxy(address.secure, address.host, address.port, environment)
+        self._authorities = {name: environment.get(name) or "" for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")}
+        self.named = f"{url} through the proxy {self.proxy.shown}" if self.proxy else url  # for whoever has to mend it
         self._left = left
         self._progress = progress
         self._socket: socket.socket | None = None
@@ -73,23 +66,22 @@ class Connection:
         kept = self._socket is not None
         connection = self._socket or self._connect()
         self._socket = None
-        lines = [f"{method} {self._address.path}{target} HTTP/1.1", f"Host: {self._address.authority}"]
-        head = "\r\n".join([*lines, *(f"{name}: {value}" for name, value in headers.items()), "\r\n"])
-        reader = _Reader(connection, self._left, self._progress)
+        head = "\r\n".join([*self._start(method, target), *(f"{name}: {value}" for name, value in headers.items()), "\r\n"])
+        reader = Reader(connection, self._left, self._progress)
         try:
             self._send(connection, head.encode("utf-8") + body)
-            reply, closes = _reply(reader)
+            reply, closes = replies.reply(reader)
         except OSError as exc:
             connection.close()
             unknown = "; what it was asked to write may have happened, or still happen" if body else ""
             if isinstance(exc, TimeoutError):
-                raise Unreachable(f"{self._url} did not answer in time{unknown}") from exc
+                raise Unreachable(f"{self.named} did not answer in time{unknown}") from exc
             if kept and not reader.anything:
-                raise Stale(f"{self._url} closes every connection") from exc
-            raise Broken(f"{self._url} broke off: {_reason(exc)}{unknown}") from exc
-        except Unreachable:
+                raise Stale(f"{self.named} closes every connection") from exc
+            raise Broken(f"{self.named} broke off: {_reason(exc)}{unknown}") from exc
+        except Unreachable as exc:
             connection.close()
-            raise
+            raise Unreachable(f"cannot reach {self.named}: {exc}") if self.is_forwarded else exc from None
         finally:
             if self._progress:
                 self._progress("", 0, 0)
@@ -99,18 +91,64 @@ class Connection:
             self._socket = connection
         return reply
 
+    @property
+    def is_forwarded(self) -> bool:
+        """Whether a proxy reads the requests and may answer them itself; through a tunnel it cannot."""
+        return self.proxy is not None and not self._address.secure
+
+    def _start(self, method: str, target: str) -> list[str]:
+        """The first lines of a request. A proxy of plain HTTP is told the whole URL; a tunnel leads to the server itself."""
+        path, host = f"{self._address.path}{target}", f"Host: {self._address.authority}"
+        if self.proxy is not None and self.is_forwarded:
+            return [f"{method} http://{self._address.authority}{path} HTTP/1.1", host, *_authorization(self.proxy)]
+        return [f"{method} {path} HTTP/1.1", host]
+
     def _connect(self) -> socket.socket:
+        end = self.proxy or self._address
+        connection = None
         try:
-            connection = self._reached(_addresses(self._address.host, self._address.port, min(self._left(), _CONNECT)))
+            connection = self._reached(_addresses(end.host, end.port, min(self._left(), _CONNECT)))
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.settimeout(self._left())
-            if self._address.secure:
-                import ssl  # a third of the start-up time of everything else, and seldom needed on a laptop
+            if not self._address.secure:
+                return connection
+            if self.proxy is not None:
+                self._open_tunnel(connection, self.proxy)
+            return self._trust().wrap_socket(connection, server_hostname=self._address.host)
+        except (OSError, UnicodeError, Unreachable) as exc:
+            if connection is not None:
+                connection.close()
+            raise Unreachable(f"cannot reach {self.named}: {_reason(exc)}") from exc
 
-                return ssl.create_default_context().wrap_socket(connection, server_hostname=self._address.host)
-            return connection
-        except (OSError, UnicodeError) as exc:
-            raise Unreachable(f"cannot reach {self._url}: {_reason(exc)}") from exc
+    def _open_tunnel(self, connection: socket.socket, proxy: proxies.Proxy) -> None:
+        host = f"[{self._address.host}]" if ":" in self._address.host else self._address.host
+        end = f"{host}:{self._address.port}"
+        lines = [f"CONNECT {end} HTTP/1.1", f"Host: {end}", *_authorization(proxy), "\r\n"]
+        connection.sendall("\r\n".join(lines).encode())
+        reader = Reader(connection, self._left, self._progress)
+        try:
+            status, _, _ = reader.head()
+        except Unreachable:
+            raise Unreachable("it does not answer as an HTTP proxy") from None
+        if not 200 <= status < 300:
+            raise Unreachable(refusal(status))
+        if reader.rest_of_buffer:
+            raise Unreachable("it does not answer as an HTTP proxy: more came than an answer")
+        connection.settimeout(self._left())
+
+    def _trust(self) -> ssl.SSLContext:
+        """The system's authorities, and those of the environment: OpenSSL by itself would pass over a file that is not there."""
+        import ssl  # a third of the start-up time of everything else, and seldom needed on a laptop
+
+        context = ssl.create_default_context()
+        try:
+            if file := self._authorities["SSL_CERT_FILE"]:
+                context.load_verify_locations(cafile=file)
+            for folder in filter(None, self._authorities["SSL_CERT_DIR"].split(os.pathsep)):
+                context.load_verify_locations(capath=folder)
+        except OSError as exc:  # also of what is no certificate
+            raise Unreachable(f"SSL_CERT_FILE or SSL_CERT_DIR cannot be used: {_reason(exc)}") from exc
+        return context
 
     def _reached(self, addresses: list[tuple[str, int]]) -> socket.socket:
         for position, address in enumerate(addresses, start=1):
@@ -124,11 +162,11 @@ class Connection:
     def _send(self, connection: socket.socket, message: bytes) -> None:
         view = memoryview(message)
         try:
-            for start in range(0, len(view), _CHUNK):
-                if self._progress and len(view) > _CHUNK:
+            for start in range(0, len(view), CHUNK):
+                if self._progress and len(view) > CHUNK:
                     self._progress("sending", start, len(view))
-                connection.sendall(view[start : start + _CHUNK])
-        except (BrokenPipeError, ConnectionResetError):
+                connection.sendall(view[start : start + CHUNK])
+        except ConnectionError:
             pass  # a server may refuse a body before it has read it; its answer says why
 
     def close(self) -> None:
@@ -137,18 +175,29 @@ class Connection:
             self._socket = None
 
 
+def _authorization(proxy: proxies.Proxy) -> list[str]:
+    return [f"Proxy-Authorization: {proxy.authorization}"] if proxy.authorization else []
+
+
+def refusal(status: int) -> str:
+    """What the refusal of a proxy means."""
+    if status == 407:
+        return "it wants a user and a password, or others (407); write them as in http://user:password@proxy.example.com:3128"
+    return f"it answered {status}"
+
+
 def _addresses(host: str, port: int, seconds: float) -> list[tuple[str, int]]:
     """Where a name leads. The system knows no deadline for that, so it is asked in a thread that may be left behind."""
     try:
-        found = [socket.getaddrinfo(host, port, flags=socket.AI_NUMERICHOST, type=socket.SOCK_STREAM)]
+        addresses = [socket.getaddrinfo(host, port, flags=socket.AI_NUMERICHOST, type=socket.SOCK_STREAM)]
     except socket.gaierror:
         import threading
 
-        found, failed = [], list[Exception]()
+        addresses, failed = [], list[Exception]()
 
         def look_up() -> None:
             try:
-                found.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+                addresses.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
             except (OSError, UnicodeError) as exc:
                 failed.append(exc)
 
@@ -157,112 +206,9 @@ def _addresses(host: str, port: int, seconds: float) -> list[tuple[str, int]]:
         thread.join(seconds)
         if failed:
             raise failed[0] from None
-        if not found:
+        if not addresses:
             raise TimeoutError from None
-    return [(str(address[0]), port) for *_, address in found[0]]
-
-
-def _reply(reader: _Reader) -> tuple[Reply, bool]:
-    """The answer, and whether the connection ends with it."""
-    status, headers, version = reader.head()
-    while 100 <= status < 200:
-        status, headers, version = reader.head()
-    closes = headers.get("connection", "").lower() == "close" or version == "HTTP/1.0"
-    if status in (204, 304):
-        return Reply(status, headers, b""), closes
-    if headers.get("transfer-encoding", "").lower() == "chunked":
-        return Reply(status, headers, reader.chunks()), closes
-    length = headers.get("content-length")
-    if length is None:
-        return Reply(status, headers, reader.rest()), True
-    if not length.isascii() or not length.isdigit():
-        raise Unreachable(f"the server sent a content-length of {length!r}")
-    return Reply(status, headers, reader.exactly(int(length))), closes
-
-
-class _Reader:
-    """The bytes of one answer."""
-
-    def __init__(self, connection: socket.socket, left: Callable[[], float], progress: Progress | None) -> None:
-        self._connection = connection
-        self._left = left
-        self._progress = progress
-        self._buffer = bytearray()
-        self.anything = False
-
-    def _more(self) -> bytes:
-        ends = time.monotonic() + self._left()
-        patience = _SLICE if self._progress and not self.anything else self._left()
-        while True:
-            self._connection.settimeout(max(min(patience, ends - time.monotonic()), 0.001))
-            try:
-                received = self._connection.recv(_CHUNK)
-                self.anything = self.anything or bool(received)
-                return received
-            except TimeoutError:
-                if time.monotonic() >= ends or not self._progress:
-                    raise
-                self._progress("waiting", 0, 0)
-
-    def _fill(self) -> None:
-        received = self._more()
-        if not received:
-            raise ConnectionResetError("the connection ended early")
-        self._buffer += received
-
-    def line(self) -> bytes:
-        while (end := self._buffer.find(b"\n")) < 0:
-            if len(self._buffer) > _MAX_HEAD:
-                raise Unreachable("the answer is not HTTP")
-            self._fill()
-        line = bytes(self._buffer[:end]).rstrip(b"\r")
-        del self._buffer[: end + 1]
-        return line
-
-    def head(self) -> tuple[int, dict[str, str], str]:
-        version, _, rest = self.line().decode("latin-1").partition(" ")
-        status = rest[:3]
-        if not version.startswith("HTTP/1.") or not status.isascii() or not status.isdigit() or len(status) != 3:
-            raise Unreachable("the answer is not HTTP/1.1; check the URL")
-        headers: dict[str, str] = {}
-        size = 0
-        while line := self.line():
-            size += len(line)
-            if size > _MAX_HEAD:
-                raise Unreachable("the answer has too many headers")
-            name, _, value = line.decode("utf-8", "replace").partition(":")
-            key = name.strip().lower()
-            headers[key] = f"{headers[key]}\n{value.strip()}" if key in headers else value.strip()
-        return int(status), headers, version
-
-    def exactly(self, length: int) -> bytes:
-        while len(self._buffer) < length:
-            self._fill()
-            if self._progress and length > _CHUNK:
-                self._progress("receiving", len(self._buffer), length)
-        body = bytes(self._buffer[:length])
-        del self._buffer[:length]
-        return body
-
-    def chunks(self) -> bytes:
-        body = bytearray()
-        while True:
-            size = self.line().partition(b";")[0].strip()
-            try:
-                length = int(size, 16)
-            except ValueError:
-                raise Unreachable("the answer has a broken chunk") from None
-            if length == 0:
-                while self.line():
-                    pass  # trailers say nothing we need
-                return bytes(body)
-            body += self.exactly(length)
-            self.line()
-
-    def rest(self) -> bytes:
-        while received := self._more():
-            self._buffer += received
-        return bytes(self._buffer)
+    return [(str(address[0]), port) for *_, address in addresses[0]]
 
 
 def _reason(exc: Exception) -> str:

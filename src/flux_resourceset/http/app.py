@@ -8,6 +8,7 @@ import re
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -16,10 +17,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flux_resourceset import __version__, errors
 from flux_resourceset.follower import Follower
-from flux_resourceset.http import auth, bulk, crud, flux, heavy, messages, metrics, poll, problems
-from flux_resourceset.kinds import CLUSTERS, Kinds
+from flux_resourceset.http import auth, bulk, crud, flux, long_answers, messages, metrics, poll, problems
+from flux_resourceset.http import log as change_log
+from flux_resourceset.http.auth import Access
+from flux_resourceset.kinds.model import CLUSTERS, Kinds
 from flux_resourceset.ledger import Ledger
-from flux_resourceset.tokens import Tokens
+from flux_resourceset.tokens import Principal, Right, Tokens
 
 log = logging.getLogger(__name__)
 
@@ -30,75 +33,110 @@ CLIENT_LEFT = 499  # in the metrics only: nobody is there to read an answer
 _USABLE_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 
 
+class Endpoint(NamedTuple):
+    """One method of a path, and what it asks of whoever calls it."""
+
+    access: Access
+    handler: Handler
+
+
+Endpoints = Mapping[str, Endpoint]
+
+
 class Resource:
     """One path with its methods."""
 
-    def __init__(self, handlers: Mapping[str, Handler]) -> None:
-        self._handlers = {**handlers, "HEAD": handlers["GET"]} if "GET" in handlers else dict(handlers)
+    def __init__(self, endpoints: Endpoints) -> None:
+        self.endpoints = {**endpoints, "HEAD": endpoints["GET"]} if "GET" in endpoints else dict(endpoints)
+        self.is_public = any(endpoint.access is Access.PUBLIC for endpoint in endpoints.values())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        handler = self._handlers.get(scope["method"])
-        if handler is None:
-            allowed = ", ".join(sorted(self._handlers))
+        endpoint = self.endpoints.get(scope["method"])
+        if endpoint is None:
+            allowed = ", ".join(sorted(self.endpoints))
             raise errors.MethodNotAllowed(
                 f"{scope['method']} is not possible here; there is {allowed}", headers={"Allow": allowed}
             )
-        response = await handler(Request(scope, receive))
+        response = await endpoint.handler(Request(scope, receive))
         await response(scope, receive, send)
 
 
-def routes(kinds: Kinds, ledger: Ledger, measures: metrics.Metrics, document: Callable[[], bytes], writable: bool) -> list[Route]:
-    """Every path that is served; openapi.py describes the same."""
+class ResourceRoute(Route):
+    def __init__(self, path: str, endpoints: Endpoints) -> None:
+        self.resource = Resource(endpoints)
+        super().__init__(path, self.resource)
+
+    def enter(self, scope: Scope) -> bool:
+        """Whether the path is this one; then the scope knows what it says."""
+        match, child = self.matches(scope)
+        if match is not Match.FULL:
+            return False
+        scope.update(child)
+        return True
+
+
+def routes(
+    kinds: Kinds,
+    ledger: Ledger,
+    measures: metrics.Metrics,
+    document: Callable[[], bytes],
+    writable: bool,
+    openapi_public: bool = True,
+) -> list[ResourceRoute]:
+    """Every path that is served, and what each of its methods asks for; openapi.py describes the same."""
     own = _OwnRoutes(ledger.follower, measures, document)
     polled = flux.FluxRoutes(ledger.follower)
-    table: dict[str, Mapping[str, Handler]] = {
-        "/health": {"GET": own.health},
-        "/ready": {"GET": own.ready},
-        "/openapi.yaml": {"GET": own.openapi},
-        "/metrics": {"GET": own.metrics},
-        "/api/v2/flux/clusters": {"GET": polled.clusters},
+    table: dict[str, Endpoints] = {
+        "/health": {"GET": Endpoint(Access.PUBLIC, own.health)},
+        "/ready": {"GET": Endpoint(Access.PUBLIC, own.ready)},
+        "/openapi.yaml": {"GET": Endpoint(Access.PUBLIC if openapi_public else Access.READ, own.openapi)},
+        "/metrics": {"GET": Endpoint(Access.READ, own.metrics)},
+        "/api/v2/flux/clusters": {"GET": Endpoint(Access.READ, polled.clusters)},
     }
     for kind in kinds.referenced:
-        table[poll.PREFIX + "{cluster_dns}/" + kind.endpoint] = {"GET": polled.view(kind.endpoint)}
+        table[poll.PREFIX + "{cluster_dns}/" + kind.endpoint] = {"GET": Endpoint(Access.VIEW, polled.view(kind.endpoint))}
     if writable:
         table |= _crud_routes(kinds, crud.CrudRoutes(ledger))
-        many = bulk.BulkRoutes(ledger)
+        many, logged = bulk.BulkRoutes(ledger), change_log.LogRoutes(ledger.follower)
         table |= {
-            "/kinds": {"GET": many.kinds},
-            "/batch": {"POST": many.batch},
-            "/export": {"GET": many.export},
-            "/import": {"POST": many.load},
+            "/changes": {"GET": Endpoint(Access.READ, logged.changes)},
+            "/changes/{revision}": {"GET": Endpoint(Access.READ, logged.change)},
+            "/kinds": {"GET": Endpoint(Access.READ, many.kinds)},
+            "/batch": {"POST": Endpoint(Access.WRITE_UNLESS_DRY_RUN, many.batch)},
+            "/export": {"GET": Endpoint(Access.READ, many.export)},
+            "/import": {"POST": Endpoint(Access.WRITE, many.load)},
         }
-    return [Route(path, Resource(handlers)) for path, handlers in table.items()]
+    return [ResourceRoute(path, endpoints) for path, endpoints in table.items()]
 
 
-def _crud_routes(kinds: Kinds, operators: crud.CrudRoutes) -> dict[str, Mapping[str, Handler]]:
-    table: dict[str, Mapping[str, Handler]] = {
-        "/changes": {"GET": operators.changes},
-        "/changes/{revision}": {"GET": operators.change},
-    }
+def _crud_routes(kinds: Kinds, operators: crud.CrudRoutes) -> dict[str, Endpoints]:
+    table: dict[str, Endpoints] = {}
     for kind in kinds:
-        every: dict[str, dict[str, Callable[..., Handler]]] = {
-            "resource": {"get": operators.list, "post": operators.create},
-            "instance": {
-                "get": operators.get, "put": operators.replace, "patch": operators.merge, "delete": operators.delete,
-            },
-        }  # fmt: skip
-        for level, path in (("resource", f"/{kind.name}"), ("instance", f"/{kind.name}/{{id}}")):
+        collection = {
+            "get": Endpoint(Access.READ, operators.list(kind)),
+            "post": Endpoint(Access.WRITE, operators.create(kind)),
+        }
+        document = {
+            "get": Endpoint(Access.READ, operators.get(kind)),
+            "put": Endpoint(Access.WRITE, operators.replace(kind)),
+            "patch": Endpoint(Access.WRITE, operators.merge(kind)),
+            "delete": Endpoint(Access.WRITE, operators.delete(kind)),
+        }
+        for level, path, every in (("resource", f"/{kind.name}", collection), ("instance", f"/{kind.name}/{{id}}", document)):
             if kind.methods[level]:
-                table[path] = {m.upper(): make(kind) for m, make in every[level].items() if m in kind.methods[level]}
+                table[path] = {m.upper(): endpoint for m, endpoint in every.items() if m in kind.methods[level]}
     for field, kind in kinds.by_field.items():
         table[f"/{CLUSTERS}/{{id}}/{field}/{{part}}"] = {
-            "GET": operators.get_reference(kind),
-            "PUT": operators.put_reference(kind),
-            "PATCH": operators.merge_reference(kind),
-            "DELETE": operators.delete_reference(kind),
+            "GET": Endpoint(Access.READ, operators.get_reference(kind)),
+            "PUT": Endpoint(Access.WRITE, operators.put_reference(kind)),
+            "PATCH": Endpoint(Access.WRITE, operators.merge_reference(kind)),
+            "DELETE": Endpoint(Access.WRITE, operators.delete_reference(kind)),
         }
     table[f"/{CLUSTERS}/{{id}}/patches/{{part}}"] = {
-        "GET": operators.get_patches(),
-        "PUT": operators.put_patches(),
-        "PATCH": operators.merge_patches(),
-        "DELETE": operators.delete_patches(),
+        "GET": Endpoint(Access.READ, operators.get_patches()),
+        "PUT": Endpoint(Access.WRITE, operators.put_patches()),
+        "PATCH": Endpoint(Access.WRITE, operators.merge_patches()),
+        "DELETE": Endpoint(Access.WRITE, operators.delete_patches()),
     }
     return table
 
@@ -116,23 +154,26 @@ class _OwnRoutes:
         return messages.json_response({"status": "ok"}, headers={"X-Server-Version": __version__})
 
     async def ready(self, request: Request) -> Response:
-        """Everybody may ask, so why it is not (which names files) is told to those with a token, and once to the log."""
+        """Everybody may ask, so the reason (which names files) is for those who may read everything, and once for the log."""
         try:
             self._follower.look()
         except errors.Unavailable as exc:
             if exc.detail != self._doubt:
                 log.warning("not ready: %s", exc.detail)
             self._doubt = exc.detail
-            if "token" in request.scope["state"]:
+            principal: Principal | None = request.scope["state"].get("principal")
+            if principal is not None and Right.READ in principal.rights:
                 raise
-            raise errors.Unavailable("not ready; the log of the server says why, and so does this path with a token") from exc
+            raise errors.Unavailable(
+                "not ready; the log of the server says why, and so does this path with a token that is not bound to a cluster"
+            ) from exc
         if self._doubt:
             log.info("ready again")
         self._doubt = ""
         return messages.json_response({"status": "ok"})
 
     async def openapi(self, request: Request) -> Response:
-        return Response(await heavy.run(self._document), media_type="application/yaml")
+        return await long_answers.whole_answer(self._document, "application/yaml")
 
     async def metrics(self, request: Request) -> Response:
         messages.query(request)
@@ -143,16 +184,20 @@ class _OwnRoutes:
         return Response(self._metrics.exposition(), headers={"Content-Type": metrics.MEDIA_TYPE})
 
 
-class Gate:
-    """Request id, authentication, routing, problems and counting, for every request."""
+# What a view would be, if there were one of that name: whose it is decides who learns that there is none.
+_ANY_VIEW = ResourceRoute(poll.PREFIX + "{cluster_dns}/{view}", {})
 
-    def __init__(
-        self, table: list[Route], tokens: Tokens, measures: metrics.Metrics, public: frozenset[str], writable: bool
-    ) -> None:
+_READING = frozenset({"GET", "HEAD"})
+_SAFE = _READING | {"OPTIONS"}  # change nothing, wherever they go
+
+
+class Gate:
+    """Request id, authentication, rights, routing, problems and counting, for every request."""
+
+    def __init__(self, table: list[ResourceRoute], tokens: Tokens, measures: metrics.Metrics, writable: bool) -> None:
         self._table = table
         self._tokens = tokens
         self._metrics = measures
-        self._public = public
         self._writable = writable
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -171,11 +216,8 @@ class Gate:
             nonlocal status, begun
             if message["type"] == "http.response.start":
                 status, begun = message["status"], True
-                draft = scope["state"].get("draft")
-                more = [(b"x-warning", text[:500].encode()) for text in draft.warnings] if draft else []
                 if shows_id:
-                    more.append((b"x-request-id", scope["state"]["request_id"].encode()))
-                message["headers"] = [*message["headers"], *more]
+                    message["headers"] = [*message["headers"], (b"x-request-id", scope["state"]["request_id"].encode())]
             await send(message)
 
         route = "none"
@@ -203,24 +245,40 @@ class Gate:
         finally:
             seconds = time.perf_counter() - started
             self._metrics.count(route, scope["method"], status, seconds)
-            told = {"method": scope["method"], "route": route, "status": status, "seconds": round(seconds, 6)}
-            log.debug("answered", extra={**told, "request_id": scope["state"]["request_id"]})
+            answered = {"method": scope["method"], "route": route, "status": status, "seconds": round(seconds, 6)}
+            log.debug("answered", extra={**answered, "request_id": scope["state"]["request_id"]})
 
     def _admitted(self, scope: Scope, request: Request) -> tuple[str, ASGIApp]:
-        """The route for a request, once its token has shown that it may ask."""
+        """The route for a request, once its principal has shown that it may ask: 401 and 403 come before 404 and 405."""
         self._tokens.reload()
-        authorization = [value.encode("latin-1") for value in request.headers.getlist("authorization")]
+        route = self._matching(scope)
+        access = self._access(route, scope)
         try:
-            token = scope["state"]["token"] = auth.authenticate(self._tokens, authorization)
+            authorization = [value.encode("latin-1") for value in request.headers.getlist("authorization")]
+            principal = scope["state"]["principal"] = auth.authenticate(self._tokens, authorization)
         except errors.Unauthorized:
-            if scope["path"] not in self._public:
+            if access is not Access.PUBLIC:
                 raise
-        if scope["path"] not in self._public:
-            rehearsal = scope["path"] == "/batch" and scope["query_string"] == b"dry_run=true"
-            auth.authorize(token, scope["method"], self._writable, rehearsal)
+        else:
+            auth.authorize(principal, access, request)
+        if route is None:
+            raise errors.NotFound(f"path {scope['path']} not found; /openapi.yaml lists every path")
+        return route.path, route.app
+
+    def _matching(self, scope: Scope) -> ResourceRoute | None:
         for route in self._table:
-            match, child = route.matches(scope)
-            if match is Match.FULL and not scope["path"].endswith("\n"):  # which the $ of a pattern lets pass
-                scope.update(child)
-                return route.path, route.app
-        raise errors.NotFound(f"there is nothing at {scope['path']}; /openapi.yaml lists every path")
+            if not scope["path"].endswith("\n") and route.enter(scope):  # which the $ of a pattern lets pass
+                return route
+        _ANY_VIEW.enter(scope)
+        return None
+
+    def _access(self, route: ResourceRoute | None, scope: Scope) -> Access:
+        """What a request asks for; where there is nothing, it is what its method would ask for if there were something."""
+        method = scope["method"]
+        if route is not None and method in route.resource.endpoints:
+            return route.resource.endpoints[method].access
+        if route is not None and route.resource.is_public:
+            return Access.PUBLIC
+        if method in _READING and "cluster_dns" in scope.get("path_params", {}):
+            return Access.VIEW
+        return Access.READ if method in _SAFE or not self._writable else Access.WRITE

@@ -1,13 +1,15 @@
-"""Request bodies: of the right type, not too large, and strict JSON."""
+"""Request bodies: of the right type, not too large, and strict JSON; long ones are read in threads."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 from starlette.requests import Request
 
-from flux_resourceset import errors, strict_json
-from flux_resourceset.http import heavy
+from flux_resourceset import errors, json_pieces, strict_json, threads
+
+T = TypeVar("T")
 
 
 class Limit(NamedTuple):
@@ -34,8 +36,34 @@ async def read(request: Request, media_types: tuple[str, ...] = JSON, *, empty: 
             f"Content-Type is {media_type or 'missing'}; send {' or '.join(media_types)}", headers={"Accept": media_types[0]}
         )
     if len(raw) > _QUICK_BYTES:
-        return await heavy.run_for(request, strict_json.decoded, raw)
+        return await _run(request, strict_json.decoded, raw)
     return strict_json.decoded(raw)
+
+
+async def read_bulk(request: Request, parsed: Callable[[Any], T]) -> T:
+    """What is made of the body of a request for much at once; the body itself is let go."""
+    return await _run(request, _made, parsed, await read(request, limit=BULK if _may_write(request) else DOCUMENT))
+
+
+def _made(parsed: Callable[[Any], T], body: Any) -> T:
+    try:
+        return parsed(body)
+    finally:
+        json_pieces.let_go(body, 3)
+
+
+async def let_go(request: Request, value: Any, levels: int) -> None:
+    """Free what came with a request and is not needed any more, piece by piece."""
+    await _run(request, json_pieces.let_go, value, levels)
+
+
+async def _run(request: Request, work: Callable[..., T], *arguments: object) -> T:
+    """Those who may write do not wait for those who may not."""
+    return await threads.run(threads.FOR_WRITERS if _may_write(request) else threads.FOR_ALL, work, *arguments)
+
+
+def _may_write(request: Request) -> bool:
+    return bool(request.state.principal.may_write)
 
 
 async def _raw(request: Request, limit: Limit) -> bytearray:

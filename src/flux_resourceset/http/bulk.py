@@ -13,18 +13,17 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from flux_resourceset import __version__, changes, errors, imports, json_pieces, operations, transfer
+from flux_resourceset import __version__, changes, errors, imports, json_pieces, operations, outcomes, transfer
 from flux_resourceset.budgets import Budget
-from flux_resourceset.changes import Entry
-from flux_resourceset.drafts import Draft
-from flux_resourceset.http import bodies, heavy, messages
-from flux_resourceset.ledger import Ledger, Once
+from flux_resourceset.http import bodies, long_answers, messages
+from flux_resourceset.ledger import Ledger
+from flux_resourceset.outcomes import Idempotency, Outcome
 
 T = TypeVar("T")
 
-# Steps and seconds. A change to each of ten thousand clusters takes half a million and some seconds; everybody may rehearse,
-# so there it ends soon after. Who may write may also write several of that at once.
-_REHEARSAL = (2_000_000, 15.0)
+# Steps and seconds. A change to each of ten thousand clusters takes half a million and some seconds; everybody may ask for a
+# dry run, so there it ends soon after. Who may write may also write several of that at once.
+_DRY_RUN = (2_000_000, 15.0)
 _WRITE = (20_000_000, 60.0)
 _MAX_IMPORTED = 50_000  # documents and tombstones: several large fleets; what is taken into the fleet is taken between two polls
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")  # a UUID has 36 characters
@@ -46,72 +45,55 @@ class BulkRoutes:
     async def batch(self, request: Request) -> Response:
         dry_run = messages.flag(messages.query(request, frozenset({"dry_run"})), "dry_run")
         origin, key = messages.origin(request), _idempotency_key(request)
-        body = await bodies.read(request, limit=bodies.BULK if request.state.token.role == "write" else bodies.DOCUMENT)
-        digest = "" if dry_run or key is None else await heavy.run_for(request, _digest, body)
-        budget = Budget(*(_REHEARSAL if dry_run else _WRITE), time.monotonic)
-        batch = operations.Batch(await heavy.run_for(request, self._operations, body, budget))
-        try:
-            if dry_run:
-                _, entry = await _while_listening(request, self._ledger.rehearse(batch.work, origin, budget))
-            elif key is None:
-                _, entry = await self._ledger.write(batch.work, origin, budget)
-            else:
-                once: Once[None] = Once(
-                    f"{origin.actor} {key}", digest, lambda _, entry: b"".join(_answer(batch, entry, dry_run))
-                )
-                answer = _json(await self._ledger.write_once(batch.work, origin, once, budget))
-                await heavy.run_for(request, batch.let_go)
-                return answer
-        except errors.Refusal as refusal:
-            raise await heavy.run_for(request, batch.named, refusal) from refusal
-        made = [] if entry is None else [entry]
-        del entry
-        return await heavy.json_answer(request, _last_answer(batch, made, dry_run))
 
-    def _operations(self, body: Any, budget: Budget) -> list[operations.Operation]:
-        try:
-            return operations.parsed(self._ledger.kinds, body, budget)
-        finally:
-            json_pieces.let_go(body, 3)
+        def parsed(body: Any) -> tuple[operations.Batch, str, Budget]:
+            digest = "" if dry_run or key is None else _digest(body)
+            budget = Budget(*(_DRY_RUN if dry_run else _WRITE), time.monotonic)  # counts from here: uploads may take their time
+            return operations.Batch(operations.parsed(self._ledger.kinds, body, budget)), digest, budget
+
+        batch, digest, budget = await bodies.read_bulk(request, parsed)
+        if key is not None and not dry_run:
+            idempotency: Idempotency[None] = Idempotency(
+                f"{origin.actor} {key}", digest, lambda outcome: b"".join(_answer(batch, outcome, dry_run))
+            )
+            return _json(await self._ledger.write_once(batch.work, origin, idempotency, budget, batch.blamed))
+        if dry_run:
+            work = self._ledger.rehearse(batch.work, origin, budget, batch.blamed)
+            pieces = _last_answer(batch, [await _while_listening(request, work)], dry_run)
+        else:
+            pieces = _last_answer(batch, [await self._ledger.write(batch.work, origin, budget, batch.blamed)], dry_run)
+        return await long_answers.json_answer(request, pieces)
 
     async def export(self, request: Request) -> Response:
         history = messages.flag(messages.query(request, frozenset({"history"})), "history")
-        await self._ledger.follower.fresh()
-        return await heavy.json_answer(request, transfer.exported(self._ledger.follower, history))
+        state = (await self._ledger.follower.fresh()).copied()
+        pieces = transfer.exported(state, self._ledger.follower.store if history else None)
+        return await long_answers.json_answer(request, pieces)
 
     async def load(self, request: Request) -> Response:
         """Documents and tombstones of an export, as one transaction; its history stays out."""
         merge = messages.flag(messages.query(request, frozenset({"merge"})), "merge")
-        body = await bodies.read(request, limit=bodies.BULK)
-        export = await heavy.run_for(request, self._parsed, body)
+        export = await bodies.read_bulk(request, self._export)
         load = imports.importing(export, "use merge=true to add to what is there", merge=merge)
-
-        def work(draft: Draft) -> Draft:
-            load(draft)
-            request.state.draft = draft
-            return draft
 
         count = export.count
         try:
-            draft, entry = await self._ledger.write(work, messages.origin(request), Budget(*_WRITE, time.monotonic))
+            outcome = await self._ledger.write(load, messages.origin(request), Budget(*_WRITE, time.monotonic))
         finally:
-            await heavy.run_for(request, json_pieces.let_go, export.documents, 2)
-        revision = entry.revision if entry else self._ledger.fleet.revision
-        warnings = draft.first_warnings(imports.SHOWN_WARNINGS)
-        return messages.json_response({"revision": revision, "documents": count, "warnings": warnings})
+            await bodies.let_go(request, export.documents, 2)
+        warnings = outcomes.first(outcome.warnings, imports.SHOWN_WARNINGS)
+        answer = {"revision": outcome.revision, "documents": count, "warnings": warnings}
+        return messages.json_response(answer, warnings=outcome.shown_warnings)
 
-    def _parsed(self, body: Any) -> imports.Export:
-        try:
-            _check_count(body)
-            return transfer.parsed(self._ledger.kinds, body, "the body")
-        finally:
-            json_pieces.let_go(body, 3)
+    def _export(self, body: Any) -> imports.Export:
+        _check_count(body)
+        return transfer.parsed(self._ledger.kinds, body, "the body")
 
 
 def _check_count(body: Any) -> None:
     documents = body.get("documents") if isinstance(body, dict) else None
-    found = [*documents.values(), body.get("tombstones")] if isinstance(documents, dict) else []
-    if sum(len(some) for some in found if isinstance(some, list)) > _MAX_IMPORTED:
+    arrays = [*documents.values(), body.get("tombstones")] if isinstance(documents, dict) else []
+    if sum(len(some) for some in arrays if isinstance(some, list)) > _MAX_IMPORTED:
         raise errors.BodyTooLarge(
             f"an import has at most {_MAX_IMPORTED} documents and tombstones here; use the command flux-resourceset import"
         )
@@ -121,21 +103,23 @@ def _digest(body: Any) -> str:
     return json_pieces.sha256(json_pieces.pieces(body, 2, ordered=True))
 
 
-def _answer(batch: operations.Batch, entry: Entry | None, dry_run: bool) -> Iterator[bytes]:
+def _answer(batch: operations.Batch, outcome: Outcome[None], dry_run: bool) -> Iterator[bytes]:
     answer = {
-        "revision": entry.revision if entry else batch.revision,
+        "revision": outcome.revision,
         "dry_run": dry_run,
-        "warnings": batch.warnings,
-        "results": batch.results(entry),
+        "warnings": outcome.shown_warnings,
+        "results": batch.results(outcome.entry),
     }
     yield from json_pieces.pieces(answer, 2)
 
 
-def _last_answer(batch: operations.Batch, made: list[Entry], dry_run: bool) -> Iterator[bytes]:
-    """And nobody asks for them any more."""
-    yield from _answer(batch, made[0] if made else None, dry_run)
-    batch.let_go()
-    changes.let_go(made)
+def _last_answer(batch: operations.Batch, outcomes: list[Outcome[None]], dry_run: bool) -> Iterator[bytes]:
+    """And nobody asks for the outcome any more."""
+    yield from _answer(batch, outcomes[0], dry_run)
+    entry = outcomes.pop().entry
+    entries = [] if entry is None else [entry]
+    del entry
+    changes.let_go(entries)
 
 
 async def _while_listening(request: Request, work: Coroutine[Any, Any, T]) -> T:

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from starlette.requests import Request
 from starlette.responses import Response
 
-from flux_resourceset import errors, fleet, selectors
+from flux_resourceset import errors, selectors
 from flux_resourceset.changes import Document
 from flux_resourceset.follower import Follower
-from flux_resourceset.http import heavy, poll
-from flux_resourceset.kinds import Kinds
+from flux_resourceset.http import poll
+from flux_resourceset.kinds.model import Kinds
 
 LIST_FILTERS = ("environment", "selector")
 
@@ -42,7 +42,6 @@ class FluxRoutes:
         return answer
 
     async def clusters(self, request: Request) -> Response:
-        state = await self._follower.fresh()
         environment = request.query_params.get("environment")
         check_environment(self._follower.kinds, environment)
         selector = selectors.parse(request.query_params.get("selector", ""))
@@ -51,12 +50,11 @@ class FluxRoutes:
             return environment in (None, cluster["environment"]) and selector(cluster["labels"])
 
         packed = wants_gzip(request)
-        body = await heavy.run(state.still().list_answer, matches, LIST_FILTERS)
-        return Answer(await heavy.run(fleet.compressed, body) if packed else body, packed)
+        return Answer(await self._follower.fleet_list(matches, LIST_FILTERS, packed), packed)
 
 
 def check_environment(kinds: Kinds, environment: str | None) -> None:
-    """A mistyped tier must not look like an empty one."""
+    """A mistyped environment must not look like an empty one."""
     known = kinds.environments
     if environment is not None and environment not in known:
         raise errors.BadFilter(

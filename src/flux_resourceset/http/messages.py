@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -15,20 +15,30 @@ from flux_resourceset import changes, errors
 from flux_resourceset.changes import Origin, Stored
 from flux_resourceset.drafts import Precondition
 
+DRY_RUN = "dry_run"  # the query parameter
+
 _TAG = re.compile(r'\s*(\*|(?:W/)?"[^"]*")\s*(?:,|$)')
 _RFC3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})")
+_WARNING_LENGTH = 500  # characters of a header: a client takes some kilobytes of them
 _SAFE_TEXT = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,500}")  # a sentence, for every line of the log carries it
 
 
 # Answers
 
 
-def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(msgspec.json.encode(value), status, dict(headers or {}), "application/json")
+def json_response(
+    value: Any, status: int = 200, headers: Mapping[str, str] | None = None, warnings: Iterable[str] = ()
+) -> Response:
+    response = Response(msgspec.json.encode(value), status, dict(headers or {}), "application/json")
+    # as UTF-8, for a warning quotes what was written
+    response.raw_headers += [(b"x-warning", text[:_WARNING_LENGTH].encode()) for text in warnings]
+    return response
 
 
-def document_response(stored: Stored, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return json_response(stored.body, status, {"ETag": f'"{stored.revision}"', **(headers or {})})
+def document_response(
+    stored: Stored, status: int = 200, headers: Mapping[str, str] | None = None, warnings: Iterable[str] = ()
+) -> Response:
+    return json_response(stored.body, status, {"ETag": f'"{stored.revision}"', **(headers or {})}, warnings)
 
 
 # Requests
@@ -36,15 +46,20 @@ def document_response(stored: Stored, status: int = 200, headers: Mapping[str, s
 
 def query(request: Request, allowed: frozenset[str] = frozenset()) -> dict[str, str]:
     """The query parameters; an unknown one is refused, for a mistyped filter must not match everything."""
-    found: dict[str, str] = {}
+    params: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
         if name not in allowed:
             known = f"there are {', '.join(sorted(allowed))}" if allowed else "this path takes none"
             raise errors.BadQuery(f"query parameter {name!r} is not known; {known}")
-        if name in found:
+        if name in params:
             raise errors.BadQuery(f"query parameter {name!r} is given twice")
-        found[name] = value
-    return found
+        params[name] = value
+    return params
+
+
+def is_dry_run(request: Request) -> bool:
+    """Whether this can only be a dry run, however its query is spelt; a value that is wrong or doubled makes it none."""
+    return request.query_params.getlist(DRY_RUN) == ["true"]
 
 
 def whole_number(params: Mapping[str, str], name: str, least: int) -> int | None:
@@ -84,19 +99,19 @@ def tags(request: Request, name: str) -> frozenset[str] | None:
     if not values:
         return None
     text = ",".join(values)
-    found, position = set(), 0
+    known, position = set(), 0
     while position < len(text):
         match = _TAG.match(text, position)
         if match is None:
             raise errors.BadRequest(f'{name} is {text!r}; it must be * or ETags in quotes, as in "12"')
-        found.add(match[1])
+        known.add(match[1])
         position = match.end()
-    return frozenset(found)
+    return frozenset(known)
 
 
 def origin(request: Request) -> Origin:
     return Origin(
-        actor=request.state.token.name,
+        actor=request.state.principal.name,
         on_behalf_of=_text(request, "x-actor"),
         request_id=request.state.request_id,
         reason=_text(request, "x-reason"),
@@ -119,4 +134,4 @@ def _text(request: Request, name: str) -> str | None:
 def is_known(request: Request, tag: str) -> bool:
     """Whether the client says that it has what bears this tag."""
     known = tags(request, "if-none-match") or frozenset()
-    return bool({"*", tag} & {found.removeprefix("W/") for found in known})
+    return bool({"*", tag} & {each.removeprefix("W/") for each in known})

@@ -68,8 +68,8 @@ class Metrics(Collector):
         fleet = self._follower.fleet
         yield GaugeMetricFamily("flux_resourceset_revision", "Revision of the fleet that is served.", value=fleet.revision)
         documents = GaugeMetricFamily("flux_resourceset_documents", "Documents.", labels=("kind",))
-        for kind, found in fleet.documents.items():
-            documents.add_metric((kind,), len(found))
+        for kind, of_kind in fleet.documents.items():
+            documents.add_metric((kind,), len(of_kind))
         yield documents
         prepared = len(fleet.answers.keys() | fleet.packed.keys())
         yield GaugeMetricFamily("flux_resourceset_prepared_answers", "Answers that are ready to be sent.", value=prepared)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import OrderedDict
 from email.utils import formatdate
 from typing import Any
 
@@ -23,7 +24,7 @@ from flux_resourceset.http import auth
 from flux_resourceset.http.metrics import Metrics
 from flux_resourceset.http.ordinary import MAX_HEAD_BYTES, OrdinaryProtocol
 from flux_resourceset.http.unread import Unread
-from flux_resourceset.tokens import Tokens
+from flux_resourceset.tokens import Right, Tokens
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +32,11 @@ PREFIX = "/api/v2/flux/clusters/"
 _START = b"GET " + PREFIX.encode()
 _END = b" HTTP/1.1\r\n"
 
-_MAX_HEADS = 1024  # distinct header blocks to remember; a fleet has a handful
-_MAX_KEPT_BYTES = 4096  # of one that is remembered: nobody shall fill the memory with long ones
+_MAX_KEPT_BYTES = 4096  # of a header block that is remembered: a longer one is no poll of Flux
+_MAX_MEMORY_BYTES = 16 * 1024 * 1024  # of all of them: 20,000 clusters with a token of their own; each is a block of its own
+_ENTRY_BYTES = 512  # what remembering takes beside the block, about: dictionary, tuple, DNS name
+
+_PLAIN_BYTES = bytes([9, *range(32, 127)])
 
 # Header names whose presence cannot change the answer, or changes it in a way that is looked at below.
 _PLAIN = frozenset({b"host", b"user-agent", b"accept", b"accept-encoding", b"authorization"})
@@ -40,14 +44,12 @@ _PLAIN = frozenset({b"host", b"user-agent", b"accept", b"accept-encoding", b"aut
 
 def headers(body: bytes, packed: bool) -> list[tuple[bytes, bytes]]:
     """The headers of a Flux answer; the same on both paths."""
-    found = [
+    always = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
         (b"vary", b"accept-encoding"),
     ]
-    if packed:
-        found.append((b"content-encoding", b"gzip"))
-    return found
+    return [*always, (b"content-encoding", b"gzip")] if packed else always
 
 
 def accepts_gzip(values: list[bytes]) -> bool:
@@ -59,18 +61,24 @@ def accepts_gzip(values: list[bytes]) -> bool:
     return next((wanted[coding] for coding in (b"gzip", b"x-gzip", b"*") if coding in wanted), False)
 
 
+# What a header block says, once its token was found good: whether it wants gzip, and the DNS names whose views it may read
+# (None: those of every cluster). A plain tuple, because the interpreter takes those apart fastest, at every poll.
+Known = tuple[bool, frozenset[bytes] | None]
+
+
 class Fast:
     """What all connections share: known header blocks, the date line, idle connections."""
 
     def __init__(self, follower: Follower, tokens: Tokens, metrics: Metrics) -> None:
         self.follower = follower
         self.tokens = tokens
-        self.heads: dict[bytes, bool] = {}  # header block that carries a good token → whether it wants gzip
+        self.heads: OrderedDict[bytes, Known] = OrderedDict()  # header blocks with a good token, the oldest first
+        self._heads_bytes = 0
         self._generation = tokens.generation
         self._second = 0
         self._status = b""
-        self.young: set[PollProtocol] = set()
-        self.old: set[PollProtocol] = set()
+        self.active: set[PollProtocol] = set()  # connections that were made or polled since the last sweep
+        self.idle: set[PollProtocol] = set()
         self.unread = Unread()
         routes = {kind.endpoint.encode(): PREFIX + "{cluster_dns}/" + kind.endpoint for kind in follower.kinds.referenced}
         self._latency = {endpoint: metrics.latency[route] for endpoint, route in routes.items()}
@@ -87,17 +95,18 @@ class Fast:
         started = time.perf_counter()
         self.tokens.reload()
         if self.tokens.generation != self._generation:
-            self.heads.clear()
+            self._forget_heads()
             self._generation = self.tokens.generation
         head = data[end + len(_END) : -2]
         # Only blocks whose token was verified in constant time are keys here, and a hash table compares bytes
         # only after their keyed hashes are equal, so a look-up tells nothing about them.
-        packed = self.heads.get(head)
-        if packed is None:
-            packed = self._plain(head)
-            if packed is None:
-                return None
+        known = self.heads.get(head) or self._plain(head)
+        if known is None:
+            return None
+        packed, clusters = known
         key = data[len(_START) : end]
+        if clusters is not None and key[: key.rfind(b"/")] not in clusters:
+            return None  # the ordinary route refuses it
         try:
             body = self.follower.answer_read(key, packed)
         except (errors.Refusal, Late, UnicodeDecodeError):
@@ -118,8 +127,8 @@ class Fast:
             self._status = b"HTTP/1.1 200 OK\r\ndate: %b\r\ncontent-type: application/json\r\ncontent-length: " % date
         return self._status
 
-    def _plain(self, head: bytes) -> bool | None:
-        """Whether this header block wants gzip; None if it is not plain or its token is not good."""
+    def _plain(self, head: bytes) -> Known | None:
+        """What this header block says; None if it is not plain or its token is not good."""
         authorization, encodings, hosts = [], [], 0
         for line in head.split(b"\r\n")[:-1]:
             name, colon, value = line.partition(b":")
@@ -135,30 +144,44 @@ class Fast:
         if hosts != 1:
             return None
         try:
-            auth.authenticate(self.tokens, authorization)
+            principal = auth.authenticate(self.tokens, authorization)
         except errors.Unauthorized:
             return None
-        packed = accepts_gzip(encodings)
-        if len(self.heads) >= _MAX_HEADS:
-            self.heads.clear()
-        if len(head) <= _MAX_KEPT_BYTES:
-            self.heads[head] = packed
-        return packed
+        if Right.VIEWS not in principal.rights:
+            return None
+        bound = principal.clusters
+        known = accepts_gzip(encodings), None if bound is None else frozenset(dns.encode() for dns in bound)
+        self._remember(head, known)
+        return known
+
+    def _remember(self, head: bytes, known: Known) -> None:
+        """In the place of the oldest ones: to forget all at once would be to check everybody anew."""
+        if len(head) > _MAX_KEPT_BYTES:
+            return
+        self.heads[head] = known
+        self._heads_bytes += len(head) + _ENTRY_BYTES
+        while self._heads_bytes > _MAX_MEMORY_BYTES:
+            oldest, _ = self.heads.popitem(last=False)
+            self._heads_bytes -= len(oldest) + _ENTRY_BYTES
+
+    def _forget_heads(self) -> None:
+        self.heads.clear()
+        self._heads_bytes = 0
 
     def close(self) -> None:
-        for protocol in [*self.young, *self.old]:
+        for protocol in [*self.active, *self.idle]:
             protocol.shutdown()
 
     def sweep(self) -> None:
         """Close what has been idle for a whole period, and what is not read; called once a period."""
-        for protocol in list(self.old):
+        for protocol in list(self.idle):
             protocol.shutdown()
-        self.old, self.young = self.young, set()
+        self.idle, self.active = self.active, set()
         self.unread.sweep(time.monotonic())
 
 
 def _is_plain(value: bytes) -> bool:
-    return all(32 <= byte < 127 or byte == 9 for byte in value)
+    return not value.translate(None, _PLAIN_BYTES)
 
 
 class PollProtocol(asyncio.Protocol):
@@ -172,7 +195,7 @@ class PollProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: asyncio.Transport = transport  # type: ignore[assignment]  # TCP transports are Transports
-        self._fast.young.add(self)
+        self._fast.active.add(self)
         self._fast.unread.connections.add(self._transport)
 
     def data_received(self, data: bytes) -> None:
@@ -181,9 +204,9 @@ class PollProtocol(asyncio.Protocol):
             self._hand_over(data)
             return
         self._transport.write(response)
-        if self in self._fast.old:
-            self._fast.old.discard(self)
-            self._fast.young.add(self)
+        if self in self._fast.idle:
+            self._fast.idle.discard(self)
+            self._fast.active.add(self)
 
     def _hand_over(self, data: bytes) -> None:
         self._forget()
@@ -210,8 +233,8 @@ class PollProtocol(asyncio.Protocol):
         self._transport.close()
 
     def _forget(self) -> None:
-        self._fast.young.discard(self)
-        self._fast.old.discard(self)
+        self._fast.active.discard(self)
+        self._fast.idle.discard(self)
 
 
 def protocol_class(fast: Fast) -> Any:

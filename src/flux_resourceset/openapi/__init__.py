@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from flux_resourceset import __version__, errors
-from flux_resourceset.kinds import Kinds, Schema
+from flux_resourceset.kinds.model import Kinds, Schema
 from flux_resourceset.openapi import paths, schemas
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ What every cluster of a fleet should run. The Flux Operator of each cluster poll
 the other paths are for operators.
 
 A token is sent as Bearer, or as the password of Basic with any user name. Tokens that may read get every GET; \
-the other methods need one that may write.
+the other methods need one that may write, unless they are a dry run. A token that is bound to a cluster reads the views of that \
+cluster, and gets 403 for everything else that is not public.
 
 Every answer that is not a success is `application/problem+json` (RFC 9457), with a stable `code`. \
 HEAD goes wherever GET goes, and a method that is not listed is answered with 405 and `Allow`."""
@@ -168,7 +169,7 @@ def _parameters() -> dict[str, Schema]:
             {"type": "string", "pattern": r"^[A-Za-z0-9\s=!<>(),._/-]*$", "example": "tier=edge,team!=x,zone in (a,b),!beta"},
         ),
         "Limit": query("limit", "At most so many; all if left out.", whole),
-        "ChangesLimit": query("limit", "At most so many transactions.", {**whole, "default": 100}),
+        "ChangesLimit": query("limit", "At most so many transactions.", {**whole, "maximum": 1000, "default": 100}),
         "Offset": query("offset", "Pass over so many.", {"type": "integer", "minimum": 0, "maximum": _MAX_WHOLE, "default": 0}),
     }
 
@@ -226,8 +227,8 @@ def _needed(served: Any, components: dict[str, dict[str, Any]]) -> dict[str, dic
             _, _, section, name = reference.split("/")
             waiting += _references(components[section][name])
     return {
-        section: {n: part for n, part in found.items() if section == "securitySchemes" or f"#/components/{section}/{n}" in needed}
-        for section, found in components.items()
+        section: {n: part for n, part in parts.items() if section == "securitySchemes" or f"#/components/{section}/{n}" in needed}
+        for section, parts in components.items()
     }
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
 from typing import Any
 
-from flux_resourceset.formats import FORMATS
-from flux_resourceset.kinds import Schema
+from flux_resourceset.kinds.formats import FORMATS
+from flux_resourceset.kinds.model import Schema
 
 MAX_NUMBER = 2**53 - 1  # beyond it, numbers are refused, as float64 would round them
 
@@ -34,26 +33,6 @@ CONSTRAINTS: dict[str, Schema] = {
     "variable": {"pattern": r"^[A-Za-z_][A-Za-z0-9_]*$", "maxLength": 250},
     "path-segment": {"pattern": rf"^(?!\.{{1,2}}$)[^/%{_CONTROL}]+$"},
     "source-url": {"pattern": rf"^(oci|https?)://[^\s/{_CONTROL}][^\s{_CONTROL}]*$"},
-}
-
-_SAMPLES = {
-    "dns-label": "example",
-    "dns-name": "example.com",
-    "label-key": "example",
-    "free-label-key": "example",
-    "label-value": "example",
-    "helm-path": "example.path",
-    "variable": "example",
-    "path-segment": "example",
-    "source-url": "https://example.com/charts",
-    "date": "2026-01-31",
-    "date-time": "2026-01-31T12:00:00Z",
-    "email": "someone@example.com",
-    "hostname": "example.com",
-    "ipv4": "192.0.2.1",
-    "ipv6": "2001:db8::1",
-    "uri": "https://example.com/",
-    "uuid": "123e4567-e89b-12d3-a456-426614174000",
 }
 
 _KEPT = frozenset({
@@ -123,26 +102,26 @@ def _may_be_null(schema: Any) -> bool:
 
 
 def _children(schema: Schema, form: Form) -> Schema:
-    found: Schema = {}
+    result: Schema = {}
     if "properties" in schema:
         required = schema.get("required", ())
-        found["properties"] = {
+        result["properties"] = {
             name: nullable(converted(sub, form)) if form is Form.PATCH and name not in required else converted(sub, form)
             for name, sub in schema["properties"].items()
         }
     if "items" in schema:  # a merge patch replaces arrays as a whole
-        found["items"] = converted(schema["items"], Form.NEW if form is Form.PATCH else form)
+        result["items"] = converted(schema["items"], Form.NEW if form is Form.PATCH else form)
     others = schema.get("additionalProperties")
     if isinstance(others, dict):
-        found["additionalProperties"] = nullable(converted(others, form)) if form is Form.PATCH else converted(others, form)
+        result["additionalProperties"] = nullable(converted(others, form)) if form is Form.PATCH else converted(others, form)
     elif others is not None and "patternProperties" not in schema:
-        found["additionalProperties"] = others
+        result["additionalProperties"] = others
     for word in ("allOf", "anyOf", "oneOf"):
         if word in schema:
-            found[word] = [converted(sub, form) for sub in schema[word]]
+            result[word] = [converted(sub, form) for sub in schema[word]]
     if "not" in schema and not (form is Form.PATCH and "required" in schema["not"]):
-        found["not"] = converted(schema["not"], Form.NEW)
-    return found
+        result["not"] = converted(schema["not"], Form.NEW)
+    return result
 
 
 def _tell_of_keys(schema: Schema, result: Schema) -> None:
@@ -203,39 +182,3 @@ def nullable(schema: Schema) -> Schema:
     elif "anyOf" in result:
         result["anyOf"] = [nullable(branch) for branch in result["anyOf"]]
     return result
-
-
-# Samples
-
-
-def sample(schema: Schema) -> Any:
-    """A value of a converted schema: its examples where it has some, else the plainest that its words allow."""
-    for word in ("example", "default"):
-        if word in schema:
-            return schema[word]
-    if "enum" in schema:
-        return schema["enum"][0]
-    for word in ("anyOf", "oneOf"):
-        if word in schema and "type" not in schema:
-            return sample(schema[word][0])
-    match schema.get("type"):
-        case "object":
-            return sample_object(schema)
-        case "array":
-            return [sample(schema["items"])] * schema.get("minItems", 0)
-        case "string":
-            return _SAMPLES.get(schema.get("format", ""), "example").ljust(schema.get("minLength", 0), "e")
-        case "integer" | "number":
-            return min(max(schema.get("minimum", 1), 1), schema.get("maximum", 1))
-        case "boolean":
-            return False
-    return None
-
-
-def sample_object(schema: Schema, without: Iterable[str] = ()) -> Schema:
-    required = schema.get("required", ())
-    return {
-        name: sample(sub)
-        for name, sub in schema.get("properties", {}).items()
-        if name not in without and (name in required or "example" in sub)
-    }

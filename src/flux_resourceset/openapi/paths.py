@@ -6,9 +6,10 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from flux_resourceset import errors
-from flux_resourceset.kinds import CLUSTERS, Kind, Kinds, Schema
-from flux_resourceset.openapi.conversion import Form, converted, sample
+from flux_resourceset import errors, flux_limits
+from flux_resourceset.kinds.fields import sample
+from flux_resourceset.kinds.model import CLUSTERS, Kind, Kinds, Referenced, Schema
+from flux_resourceset.openapi.conversion import Form, converted
 from flux_resourceset.openapi.schemas import CHECKSUM, Samples, ref
 
 Operation = dict[str, Any]
@@ -33,29 +34,30 @@ _BODY: Refusals = (
     errors.UnsupportedMediaType,
     errors.Invalid,
 )
-_WRITE: Refusals = (errors.BadRequest, errors.Unauthorized, errors.Forbidden, errors.Unavailable)
-_READ: Refusals = (errors.BadRequest, errors.Unauthorized, errors.Unavailable)
+_TOKEN: Refusals = (errors.Unauthorized, errors.Forbidden)  # of every path that is not public: a token may be bound to a cluster
+_READ: Refusals = (errors.BadRequest, *_TOKEN, errors.Unavailable)
+_WRITE = _READ  # the same: what needs more than reading is Forbidden, too
 _STATEMENT = ("XReason", "XActor", "XRequestId")
 
 
 def of_kinds(kinds: Kinds, samples: Samples, writable: bool) -> dict[str, Item]:
     """Every path, in the order of reading."""
-    found: dict[str, Item] = {"/api/v2/flux/clusters": {"get": _flux_list(kinds, samples)}}
-    for kind in kinds.referenced:
-        found[f"/api/v2/flux/clusters/{{cluster_dns}}/{kind.endpoint}"] = _flux_view(kinds, kind, samples)
+    paths: dict[str, Item] = {"/api/v2/flux/clusters": {"get": _flux_list(kinds, samples)}}
+    for viewed in kinds.referenced:
+        paths[f"/api/v2/flux/clusters/{{cluster_dns}}/{viewed.endpoint}"] = _flux_view(kinds, viewed, samples)
     if writable:
         for kind in kinds:
-            found |= {f"/{kind.name}": _collection(kind, samples)} if kind.methods["resource"] else {}
-            found |= {f"/{kind.name}/{{id}}": _instance(kind, samples)} if kind.methods["instance"] else {}
+            paths |= {f"/{kind.name}": _collection(kind, samples)} if kind.methods["resource"] else {}
+            paths |= {f"/{kind.name}/{{id}}": _instance(kind, samples)} if kind.methods["instance"] else {}
         for field, kind in kinds.by_field.items():
-            found[f"/{CLUSTERS}/{{id}}/{field}/{{part}}"] = _reference(kinds, field, kind, samples)
-        found[f"/{CLUSTERS}/{{id}}/patches/{{part}}"] = _patches(kinds, samples)
-        found |= _bulk(kinds, samples) | _log(kinds, samples)
-    found |= _service()
-    for item in found.values():
+            paths[f"/{CLUSTERS}/{{id}}/{field}/{{part}}"] = _reference(kinds, field, kind, samples)
+        paths[f"/{CLUSTERS}/{{id}}/patches/{{part}}"] = _patches(kinds, samples)
+        paths |= _bulk(kinds, samples) | _log(kinds, samples)
+    paths |= _service()
+    for item in paths.values():
         if "get" in item:
             item["head"] = _head(item["get"])
-    return found
+    return paths
 
 
 # Building
@@ -139,7 +141,9 @@ def _query(name: str, description: str, schema: Schema, example: Any = None) -> 
 
 
 def _flux_list(kinds: Kinds, samples: Samples) -> Operation:
-    tier = _query("environment", "Only clusters of this tier.", {"type": "string", "enum": list(kinds.environments)})
+    environment = _query(
+        "environment", "Only clusters of this environment.", {"type": "string", "enum": list(kinds.environments)}
+    )
     cluster = samples.of(kinds.clusters)
     names = ("id", "cluster_name", "cluster_dns", "environment")
     example = {name: cluster[name] for name in names} if cluster else None
@@ -148,20 +152,20 @@ def _flux_list(kinds: Kinds, samples: Samples) -> Operation:
         FLUX,
         "The clusters of the fleet, for provisioners",
         {200: _inputs("By id.", "cluster-entry", example)},
-        (errors.BadRequest, errors.Unauthorized, errors.Invalid, errors.Unavailable),
-        [tier, _parameter("Selector"), _parameter("XRequestId")],
+        (*_READ, errors.Invalid),
+        [environment, _parameter("Selector"), _parameter("XRequestId")],
         description="Other query parameters are ignored.",
     )
 
 
 def _inputs(description: str, name: str, example: Any) -> Schema:
     """What an ExternalService of Flux Operator answers."""
-    every = {"type": "array", "maxItems": 10_000, "items": ref(name)}
+    every = {"type": "array", "maxItems": flux_limits.MAX_INPUTS, "items": ref(name)}
     schema = {"type": "object", "required": ["inputs"], "additionalProperties": False, "properties": {"inputs": every}}
     return _answer(description, schema, {"inputs": [example]} if example else None, ("Vary", "Content-Encoding"))
 
 
-def _flux_view(kinds: Kinds, kind: Kind, samples: Samples) -> Item:
+def _flux_view(kinds: Kinds, kind: Referenced, samples: Samples) -> Item:
     dns = converted(kinds.clusters.properties["cluster_dns"], Form.NEW)
     constraint: Schema = {word: dns[word] for word in ("type", "format", "pattern", "maxLength")}
     path = _path("cluster_dns", "DNS name of the cluster, exactly.", constraint, sample(dns))
@@ -172,7 +176,7 @@ def _flux_view(kinds: Kinds, kind: Kind, samples: Samples) -> Item:
         FLUX,
         f"The {kind.endpoint} that a cluster is to have",
         {200: answer},
-        (errors.Unauthorized, errors.NotFound, errors.Unavailable),
+        (*_TOKEN, errors.NotFound, errors.Unavailable),
         [_parameter("XRequestId")],
         description="404: no cluster ever had this name. 503: the data cannot be vouched for; Flux keeps what it has.",
     )
@@ -187,7 +191,7 @@ def _collection(kind: Kind, samples: Samples) -> Item:
     filters = [_filter(kind, item.name, item.description) for item in kind.filters]
     paging = [_parameter(name) for name in ("Selector", "Limit", "Offset", "XRequestId") if name != "Selector" or kind.has_labels]
     every = {"type": "array", "items": ref(kind.singular)}
-    found = {
+    operations = {
         "get": _operation(
             f"{kind.name}.list", kind.name, f"List {kind.name}",
             {200: _answer("By id.", every, [stored] if stored else None, ("X-Total-Count",))},
@@ -200,7 +204,7 @@ def _collection(kind: Kind, samples: Samples) -> Item:
             _body(ref(f"{kind.singular}-new"), new),
         ),
     }  # fmt: skip
-    return {method: operation for method, operation in found.items() if method in kind.methods["resource"]}
+    return {method: operation for method, operation in operations.items() if method in kind.methods["resource"]}
 
 
 def _filter(kind: Kind, name: str, description: str) -> Schema:
@@ -221,9 +225,9 @@ def _instance(kind: Kind, samples: Samples) -> Item:
     not_modified = {"description": "You have it.", "headers": _headers("ETag")}
     is_cluster = kind.name == CLUSTERS
     put_refusals: Refusals = (errors.NotFound, errors.PreconditionFailed) + ((errors.Conflict,) if is_cluster else ())
-    used: Refusals = (errors.Conflict,) if kind.cluster_field or kind.dependencies else ()
+    used: Refusals = (errors.Conflict,) if isinstance(kind, Referenced) or kind.dependencies else ()
     force = _query("force", "Delete it even though clusters use it; they lose it.", {"type": "boolean", "default": False})
-    found = {
+    operations = {
         "get": _operation(
             f"{kind.name}.get", kind.name, f"Get a {kind.singular}",
             {200: _answer("The document.", document, stored, ("ETag",)), 304: not_modified},
@@ -249,7 +253,7 @@ def _instance(kind: Kind, samples: Samples) -> Item:
             description="From now on Flux gets empty lists for its DNS name." if is_cluster else "",
         ),
     }  # fmt: skip
-    chosen = {method: operation for method, operation in found.items() if method in kind.methods["instance"]}
+    chosen = {method: operation for method, operation in operations.items() if method in kind.methods["instance"]}
     return {"parameters": [_id(kind)], **chosen}
 
 
@@ -317,7 +321,7 @@ def _bulk(kinds: Kinds, samples: Samples) -> dict[str, Item]:
     new, stored = samples.of(kind, "-new") or {}, samples.of(kind) or {}
     operations = {"operations": [{"op": "create", "kind": kind.name, "id": new.get("id", "example"), "document": new}]}
     result = {
-        "index": 0, "op": "create", "kind": kind.name, "id": new.get("id", "example"), "operation": "create", "revision": 12,
+        "index": 0, "op": "create", "kind": kind.name, "id": new.get("id", "example"), "change": "create", "revision": 12,
         "before": None, "after": stored,
     }  # fmt: skip
     export = {
@@ -335,7 +339,7 @@ def _bulk(kinds: Kinds, samples: Samples) -> dict[str, Item]:
         "/kinds": {"get": _operation(
             "kinds.list", BULK, "The kinds with their schemas",
             {200: _answer("All kinds.", every, headers=("ETag", "X-Server-Version")), 304: unchanged},
-            (errors.BadRequest, errors.Unauthorized), [known, _parameter("XRequestId")],
+            (errors.BadRequest, *_TOKEN), [known, _parameter("XRequestId")],
         )},
         "/batch": {"post": _operation(
             "batch.create", BULK, "Carry out many operations as one transaction, or none of them",
@@ -371,12 +375,17 @@ def _log(kinds: Kinds, samples: Samples) -> dict[str, Item]:
         _query("since", "Not before this time (RFC 3339).", moment),
         _query("until", "Not after this time (RFC 3339).", moment),
         _query("before", "Below this revision, for paging.", {"type": "integer", "minimum": 1, "maximum": 10**15 - 1}),
+        _query(
+            "after",
+            "Above this revision, oldest first; not together with before.",
+            {"type": "integer", "minimum": 0, "maximum": 10**15 - 1},
+        ),
     ]
     revision = _path("revision", "Revision of the fleet.", {"type": "integer", "minimum": 1}, 12)
-    found = {"type": "array", "items": ref("Transaction")}
+    entries = {"type": "array", "items": ref("Transaction")}
     return {
         "/changes": {"get": _operation(
-            "changes.list", LOG, "The change log", {200: _answer("Newest first.", found, [entry])},
+            "changes.list", LOG, "The change log", {200: _answer("Newest first, or with after oldest first.", entries, [entry])},
             _READ, [*filters, _parameter("ChangesLimit"), _parameter("XRequestId")],
         )},
         "/changes/{revision}": {"parameters": [revision], "get": _operation(
@@ -394,7 +403,7 @@ def _service() -> dict[str, Item]:
     text["content"] = {"text/plain": {"schema": {"type": "string"}}}
     ready = _operation("ready.get", SERVICE, "Whether it can answer for the data", {200: well}, (errors.Unavailable,))
     document = _operation(
-        "openapi.get", SERVICE, "This document", {200: yaml}, (errors.Unauthorized,),
+        "openapi.get", SERVICE, "This document", {200: yaml}, _TOKEN,
         description="Asks for a token only if the server was told so (OPENAPI_PUBLIC=false).",
     )  # fmt: skip
     public: list[Schema] = []
@@ -403,7 +412,7 @@ def _service() -> dict[str, Item]:
         "/ready": {"get": ready | {"security": public}},
         "/openapi.yaml": {"get": document | {"security": public}},
         "/metrics": {"get": _operation(
-            "metrics.get", SERVICE, "Measures for Prometheus", {200: text}, (errors.BadRequest, errors.Unauthorized),
+            "metrics.get", SERVICE, "Measures for Prometheus", {200: text}, (errors.BadRequest, *_TOKEN),
             [_parameter("XRequestId")],
         )},
     }  # fmt: skip

@@ -10,9 +10,11 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from flux_resourceset import errors, kind_files
-from flux_resourceset.kinds import Kind, Kinds, Schema
-from flux_resourceset.openapi.conversion import Form, converted, nullable, sample, sample_object
+from flux_resourceset import errors
+from flux_resourceset.kinds import kind_files
+from flux_resourceset.kinds.fields import sample, sample_object
+from flux_resourceset.kinds.model import Kind, Kinds, Referenced, Schema
+from flux_resourceset.openapi.conversion import Form, converted, nullable
 
 CHECKSUM = "sha256:" + 64 * "0"
 
@@ -23,10 +25,10 @@ def ref(name: str) -> Schema:
 
 def refusals() -> Iterator[type[errors.Refusal]]:
     """Every refusal there is, the general before the particular."""
-    found = list(errors.Refusal.__subclasses__())
-    for refusal in found:
+    families = list(errors.Refusal.__subclasses__())
+    for refusal in families:
         yield refusal
-        found += refusal.__subclasses__()
+        families += refusal.__subclasses__()
 
 
 # Kinds
@@ -53,37 +55,37 @@ class Samples:
 
 
 def of_kinds(kinds: Kinds) -> dict[str, Schema]:
-    found: dict[str, Schema] = {}
+    schemas: dict[str, Schema] = {}
     for kind in kinds:
-        found |= _references(kind) if kind.cluster_field else {}
+        schemas |= _references(kind) if isinstance(kind, Referenced) else {}
     for kind in kinds:
         for suffix, form in (("", Form.STORED), ("-new", Form.NEW), ("-replacement", Form.NEW), ("-patch", Form.PATCH)):
             schema = {"description": kind.description, **converted(kind.schema, form)}
             if kind.name == kinds.clusters.name:
-                _show_references(kinds, schema, found, form)
-            found[kind.singular + suffix] = schema
-        _without_id(found[f"{kind.singular}-replacement"])
+                _show_references(kinds, schema, schemas, form)
+            schemas[kind.singular + suffix] = schema
+        _without_id(schemas[f"{kind.singular}-replacement"])
         for fixed in ("id", "cluster_dns") if kind.name == kinds.clusters.name else ("id",):
-            del found[f"{kind.singular}-patch"]["properties"][fixed]  # never changes, so there is no point in sending it
+            del schemas[f"{kind.singular}-patch"]["properties"][fixed]  # never changes, so there is no point in sending it
     for kind in kinds.referenced:
-        found[f"{kind.singular}-input"] = _flux_input(kinds, kind)
-    found["cluster-entry"] = _fleet_input(found[kinds.clusters.singular])
-    return found
+        schemas[f"{kind.singular}-input"] = _flux_input(kinds, kind)
+    schemas["cluster-entry"] = _fleet_input(schemas[kinds.clusters.singular])
+    return schemas
 
 
-def _references(kind: Kind) -> dict[str, Schema]:
+def _references(kind: Referenced) -> dict[str, Schema]:
     schema = kind_files.reference_schema(kind)
     schema["properties"]["id"]["example"] = sample(converted(kind.properties["id"], Form.NEW))
     schema["description"] = f"That a cluster has a {kind.singular}, and what it overrides of it."
-    found = {
+    schemas = {
         f"{kind.singular}-reference": converted(schema, Form.STORED),
         f"{kind.singular}-reference-new": converted(schema, Form.NEW),
         f"{kind.singular}-assignment": converted(schema, Form.NEW),
         f"{kind.singular}-reference-patch": converted(schema, Form.PATCH),
     }
-    _without_id(found[f"{kind.singular}-assignment"])
-    del found[f"{kind.singular}-reference-patch"]["properties"]["id"]
-    return found
+    _without_id(schemas[f"{kind.singular}-assignment"])
+    del schemas[f"{kind.singular}-reference-patch"]["properties"]["id"]
+    return schemas
 
 
 def _without_id(schema: Schema) -> None:
@@ -93,15 +95,15 @@ def _without_id(schema: Schema) -> None:
         del schema["required"]
 
 
-def _show_references(kinds: Kinds, cluster: Schema, found: dict[str, Schema], form: Form) -> None:
+def _show_references(kinds: Kinds, cluster: Schema, schemas: dict[str, Schema], form: Form) -> None:
     for field, kind in kinds.by_field.items():
         name = f"{kind.singular}-reference" + ("" if form is Form.STORED else "-new")
         array = cluster["properties"][field]
         array["items"] = ref(name)
-        array["example"] = [sample_object(found[name])]
+        array["example"] = [sample_object(schemas[name])]
 
 
-def _flux_input(kinds: Kinds, kind: Kind) -> Schema:
+def _flux_input(kinds: Kinds, kind: Referenced) -> Schema:
     """The merge, said of schemas: definition, reference, patches, nesting, cluster block."""
     definition = converted(kind.schema, Form.FLUX)
     reference = converted(kind_files.reference_schema(kind), Form.FLUX)
@@ -129,10 +131,10 @@ def _flux_input(kinds: Kinds, kind: Kind) -> Schema:
 def _either(definition: Schema, override: Schema) -> Schema:
     telling = ("description", "example", "default")
     plain = [{word: value for word, value in schema.items() if word not in telling} for schema in (definition, override)]
-    if plain[0] == plain[1]:
-        return definition
-    told = {word: value for word, value in definition.items() if word in telling}
-    return {**told, "anyOf": plain}
+    words = {word: value for word, value in definition.items() if word in telling}
+    if "example" in override:
+        words["example"] = override["example"]  # as in the merge
+    return {**definition, **words} if plain[0] == plain[1] else {**words, "anyOf": plain}
 
 
 def _patches(kinds: Kinds, id: str) -> Schema:
@@ -297,7 +299,7 @@ def _batch(kinds: Kinds) -> dict[str, Schema]:
         "op": _text("What that operation was."),
         "kind": _text("Kind of the document."),
         "id": _text("Id of the document."),
-        "operation": {
+        "change": {
             "type": "string",
             "enum": ["create", "update", "delete", "unchanged"],
             "description": "What became of the document.",
@@ -343,7 +345,7 @@ def _cluster_operations(kinds: Kinds) -> Iterator[Schema]:
     which: dict[str, Schema] = {
         "clusters": nullable(ids),
         "selector": nullable(_text("Label selector for the clusters that are meant.", example="tier=edge")),
-        "environment": nullable(_text("Tier of the clusters that are meant.", enum=list(kinds.environments))),
+        "environment": nullable(_text("Environment of the clusters that are meant.", enum=list(kinds.environments))),
     }
     said = {"anyOf": [{"required": [name]} for name in which]}
     referenced = [kind.name for kind in kinds.referenced]

@@ -214,8 +214,8 @@ def first(items: object) -> object:
 
 
 def last(items: object) -> object:
-    found = _listed(items, "find last")
-    return found[-1] if found else None
+    values_there = _listed(items, "find last")
+    return values_there[-1] if values_there else None
 
 
 def rest(items: object) -> list[Any]:
@@ -243,11 +243,11 @@ def reverse(items: object) -> list[Any]:
 
 
 def uniq(items: object) -> list[Any]:
-    found: list[Any] = []
+    unique: list[Any] = []
     for item in _listed(items, "uniq"):
-        if not any(deep_equal(item, other) for other in found):
-            found.append(item)
-    return found
+        if not any(deep_equal(item, other) for other in unique):
+            unique.append(item)
+    return unique
 
 
 def without(items: object, *unwanted: object) -> list[Any]:
@@ -263,11 +263,11 @@ def compact(items: object) -> list[Any]:
 
 
 def slice_(items: object, *bounds: object) -> list[Any]:
-    found = _listed(items, "slice")
-    start, end = [*map(whole, bounds), *(0, len(found))[len(bounds) :]][:2]
-    if not 0 <= start <= end <= len(found):
-        raise TemplateError(f"slice: {start} to {end} of {len(found)}")
-    return found[start:end]
+    values_there = _listed(items, "slice")
+    start, end = [*map(whole, bounds), *(0, len(values_there))[len(bounds) :]][:2]
+    if not 0 <= start <= end <= len(values_there):
+        raise TemplateError(f"slice: {start} to {end} of {len(values_there)}")
+    return values_there[start:end]
 
 
 def sort_alpha(items: object) -> list[str]:

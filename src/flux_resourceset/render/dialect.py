@@ -10,7 +10,7 @@ from typing import IO, Any
 
 import yaml
 
-from flux_resourceset import yaml_bounds
+from flux_resourceset.render import yaml_bounds
 from flux_resourceset.render.failures import TemplateError
 
 _NULL = re.compile(r"^(?:~|null|Null|NULL|)$")
@@ -136,9 +136,9 @@ def documents(text: str) -> Iterator[tuple[int, Any]]:
         yield from _loaded(_Loader(text))
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
-        raise TemplateError(f"not YAML: {exc.problem}", mark.line + 1 if mark else None) from exc
+        raise TemplateError(f"invalid YAML: {exc.problem}", mark.line + 1 if mark else None) from exc
     except (yaml.YAMLError, UnicodeError) as exc:
-        raise TemplateError(f"not YAML: {exc}") from exc
+        raise TemplateError(f"invalid YAML: {exc}") from exc
     except RecursionError as exc:
         raise _too_deep() from exc
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from flux_resourceset import errors
 
-
-class TemplateError(errors.Error):
+class TemplateError(Exception):
     """A template cannot be rendered; Flux Operator would stall the whole ResourceSet on it."""
 
     def __init__(self, reason: str, line: int | None = None, input_name: str | None = None) -> None:

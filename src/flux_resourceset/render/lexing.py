@@ -84,14 +84,14 @@ def _action(source: str, begin: int, line: int) -> tuple[tuple[Token, ...], int,
             if not tokens:
                 raise TemplateError("an action is empty", line)
             return tuple(tokens), position + trims + len(RIGHT), trims
-        found = _TOKEN.match(source, position)
-        if found is None:
+        match = _TOKEN.match(source, position)
+        if match is None:
             raise TemplateError(_unlexed(source, position), _line(source, position) if position < len(source) else line)
-        if found.lastgroup != "space":
-            assert found.lastgroup is not None
-            tokens.append(Token(found.lastgroup, found.group(), _line(source, position), not spaced))
-        spaced = found.lastgroup == "space"
-        position = found.end()
+        if match.lastgroup != "space":
+            assert match.lastgroup is not None
+            tokens.append(Token(match.lastgroup, match.group(), _line(source, position), not spaced))
+        spaced = match.lastgroup == "space"
+        position = match.end()
 
 
 def _unlexed(source: str, position: int) -> str:
@@ -110,12 +110,12 @@ def _line(source: str, position: int) -> int:
 def unquoted(token: Token) -> str:
     """The value of an interpreted string or a character."""
 
-    def character(found: re.Match[str]) -> str:
+    def character(match: re.Match[str]) -> str:
         for group, base in ((1, 16), (2, 16), (3, 16), (4, 8)):
-            if found.group(group):
-                return chr(int(found.group(group), base))
-        if found.group(5) not in _SIMPLE:
-            raise TemplateError(f"unknown escape {found.group()}", token.line)
-        return _SIMPLE[found.group(5)]
+            if match.group(group):
+                return chr(int(match.group(group), base))
+        if match.group(5) not in _SIMPLE:
+            raise TemplateError(f"unknown escape {match.group()}", token.line)
+        return _SIMPLE[match.group(5)]
 
     return _ESCAPE.sub(character, token.text[1:-1])

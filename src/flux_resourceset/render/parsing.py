@@ -282,25 +282,25 @@ class _Words:
     def _variables(self, pairs: bool) -> tuple[tuple[str, ...], bool]:
         """`$a :=`, `$a, $b :=` (range) or `$a =` at the beginning."""
         start = self._at
-        found: list[Token] = []
+        variables: list[Token] = []
         while self.more and self._tokens[self._at].kind == "variable":
-            found.append(self.skip())
+            variables.append(self.skip())
             if self._is(":=", "="):
-                return self._bound(found, self.skip().text == ":=", pairs)
+                return self._bound(variables, self.skip().text == ":=", pairs)
             if not self._is(","):
                 break
             self.skip()
         self._at = start
         return (), False
 
-    def _bound(self, found: list[Token], declares: bool, pairs: bool) -> tuple[tuple[str, ...], bool]:
-        if len(found) > (2 if pairs else 1):
+    def _bound(self, variables: list[Token], declares: bool, pairs: bool) -> tuple[tuple[str, ...], bool]:
+        if len(variables) > (2 if pairs else 1):
             raise TemplateError("too many variables", self.line)
-        names = tuple(token.text for token in found)
+        names = tuple(token.text for token in variables)
         if declares:
             self._names.variables += names
         else:
-            for token in found:
+            for token in variables:
                 self._names.check(token)
         return names, declares
 

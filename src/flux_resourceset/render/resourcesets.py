@@ -27,7 +27,7 @@ def resourceset(template: Manifest, inputs: Sequence[Input]) -> list[Manifest]:
         return []
     given: list[Input | None] = [_provided(each, template) for each in inputs] or [None]
     steps = spec.get("steps") or [spec]
-    objects = [found for step in steps for found in _step(step, given)]
+    objects = [manifest for step in steps for manifest in _step(step, given)]
     _label(objects, spec.get("commonMetadata") or {}, template)
     return objects
 
@@ -41,8 +41,8 @@ def identity(manifest: Manifest) -> tuple[str, str, str, str]:
 
 
 def annotation(manifest: Manifest, name: str) -> str | None:
-    found = ((manifest.get("metadata") or {}).get("annotations") or {}).get(name)
-    return None if found is None else str(found)
+    value = ((manifest.get("metadata") or {}).get("annotations") or {}).get(name)
+    return None if value is None else str(value)
 
 
 def _step(step: Mapping[str, Any], inputs: Sequence[Input | None]) -> list[Manifest]:

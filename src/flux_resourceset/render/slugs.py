@@ -42,7 +42,7 @@ def _ascii(character: str) -> str:
         return _LETTERS[character]
     from text_unidecode import unidecode  # type: ignore[import-untyped]  # not before: few names need its table
 
-    found = str(unidecode(character))
-    if found.strip() == _UNKNOWN and (_DROPPED.match(character) or ord(character) % 256 == 255):
+    letters = str(unidecode(character))
+    if letters.strip() == _UNKNOWN and (_DROPPED.match(character) or ord(character) % 256 == 255):
         return ""
-    return found
+    return letters

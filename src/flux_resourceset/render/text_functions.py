@@ -186,7 +186,7 @@ def _pattern(pattern: str) -> re.Pattern[str]:
     if _FOREIGN.search(pattern):
         raise TemplateError(f"the pattern {pattern!r} uses what Go's patterns do not have")
     # Go's $ is the very end of the text, Python's also matches before a last newline
-    strict = re.sub(r"\\.|\[(?:\\.|[^]\\])*\]|\$", lambda found: r"\Z" if found.group() == "$" else found.group(), pattern)
+    strict = re.sub(r"\\.|\[(?:\\.|[^]\\])*\]|\$", lambda match: r"\Z" if match.group() == "$" else match.group(), pattern)
     strict = strict.replace(r"\z", r"\Z")
     try:
         return re.compile(strict, re.ASCII)
@@ -207,25 +207,25 @@ def regex_match(pattern: str, text: str) -> bool:
 
 
 def regex_find(pattern: str, text: str) -> str:
-    found = _pattern(pattern).search(text)
-    return found.group() if found else ""
+    match = _pattern(pattern).search(text)
+    return match.group() if match else ""
 
 
 def regex_find_all(pattern: str, text: str, count: int) -> list[str]:
-    found = [each.group() for each in _pattern(pattern).finditer(text)]
-    return found if count < 0 else found[:count]
+    matches = [each.group() for each in _pattern(pattern).finditer(text)]
+    return matches if count < 0 else matches[:count]
 
 
 def regex_replace_all(pattern: str, text: str, replacement: str) -> str:
     compiled = _pattern(pattern)
 
-    def filled(found: re.Match[str]) -> str:
+    def filled(match: re.Match[str]) -> str:
         def group(name: re.Match[str]) -> str:
             wanted = name.group(1) or name.group(2)
             if name.group() == "$$":
                 return "$"
             known = int(wanted) <= compiled.groups if wanted.isdigit() else wanted in compiled.groupindex
-            return (found.group(int(wanted) if wanted.isdigit() else wanted) or "") if known else ""
+            return (match.group(int(wanted) if wanted.isdigit() else wanted) or "") if known else ""
 
         return re.sub(r"\$\$|\$(?:\{(\w+)\}|(\w+))", group, replacement)
 
@@ -252,15 +252,15 @@ _VERB = re.compile(r"%([-+# 0]*)(\d*)((?:\.\d*)?)(.)", re.DOTALL)
 def printf(form: str, *items: object) -> str:
     given = iter(items)
 
-    def verb(found: re.Match[str]) -> str:
-        flags, width, precision, letter = found.groups()
+    def verb(match: re.Match[str]) -> str:
+        flags, width, precision, letter = match.groups()
         if letter == "%":
             return "%"
         try:
             item = next(given)
         except StopIteration:
-            raise TemplateError(f"printf: {found.group()} has no value") from None
-        shown = _formatted(found.group(), letter, flags, precision, item)
+            raise TemplateError(f"printf: {match.group()} has no value") from None
+        shown = _formatted(match.group(), letter, flags, precision, item)
         return _padded(shown, flags, int(width or 0), isinstance(item, int | float))
 
     result = _VERB.sub(verb, form)

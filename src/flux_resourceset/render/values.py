@@ -169,7 +169,7 @@ def less(first: object, second: object) -> bool:
 
 
 def _comparable(value: object) -> str:
-    found = kind(value)
-    if found in ("slice", "map"):
-        raise TemplateError(f"a {found} cannot be compared")
-    return "int" if found == "int64" else found
+    name = kind(value)
+    if name in ("slice", "map"):
+        raise TemplateError(f"a {name} cannot be compared")
+    return "int" if name == "int64" else name

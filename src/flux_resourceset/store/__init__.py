@@ -6,7 +6,7 @@ Its methods block: the ledger calls the slow ones in a thread.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import msgspec
 
@@ -43,7 +43,11 @@ class Outline(NamedTuple):
 
 
 class Transaction(Protocol):
-    """The only writer, until it is committed or rolled back."""
+    """The only writer, until it is committed or rolled back; as a context, rolled back unless it was committed."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exception: object) -> None: ...
 
     @property
     def epoch(self) -> str: ...
@@ -51,8 +55,8 @@ class Transaction(Protocol):
     def follow(self, known: Head) -> Followed | None:
         """As of the store, but nobody can write any more."""
 
-    def entries(self, after: int) -> list[Entry]:
-        """The log behind a revision, oldest first."""
+    def entries(self, after: int, until: int | None = None) -> list[Entry]:
+        """As of the store."""
 
     def snapshot(self) -> Snapshot: ...
 
@@ -72,7 +76,8 @@ class Transaction(Protocol):
     def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:
         """Put a whole fleet with its log in the place of everything, and commit. Views stay."""
 
-    def rollback(self) -> None: ...
+    def rollback(self) -> None:
+        """Give up what was not committed, and let the next writer in; nothing is left to do when it is over already."""
 
 
 class Store(Protocol):
@@ -84,7 +89,7 @@ class Store(Protocol):
     def head(self) -> Head: ...
 
     def continues(self, known: Head) -> bool:
-        """Whether the log goes on from a head, or ends there."""
+        """Whether the log goes on from a head, or ends there; of one below its base nobody can tell any more."""
 
     def follow(self, known: Head) -> Followed | None:
         """What came behind a head; None when the log does not go on from there: it was replaced, went back, or forked.
@@ -98,13 +103,20 @@ class Store(Protocol):
     def document(self, kind: str, id: str, at: Head) -> Stored | None:
         """A document as it is at the log's end; None if it is gone, or the log does not end there any more."""
 
-    def entries(self, after: int) -> list[Entry]: ...
+    def entries(self, after: int, until: int | None = None) -> list[Entry]:
+        """The log above a revision, up to and including another one or else to its end, oldest first.
+
+        What was folded away is not in it. Called in any thread, at any time.
+        """
+
+    def base(self) -> int:
+        """The revision up to which the log was folded away: its entries begin with the next one. 0: it is whole."""
 
     def epoch(self) -> str:
         """Changes when the log was replaced, so that revisions no longer compare."""
 
     def find(self, query: Query) -> list[Entry]:
-        """The matching entries, newest first; called in any thread, at any time."""
+        """The matching entries, in the order that the query says; called in any thread, at any time."""
 
     def begin(self) -> Transaction:
         """Wait for the other writers and keep them out."""

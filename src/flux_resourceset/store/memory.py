@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import uuid
+from typing import Self
 
 from flux_resourceset import changes
 from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, Stored, Tombstone, View
@@ -23,20 +25,28 @@ class MemoryStore:
         self._views: tuple[View, ...] = ()
         self._replaced: tuple[str, ...] = ()
         self._opened = ""
+        self._base = Head("", 0, "")  # where what was folded away ended; its epoch does not matter
 
     def version(self) -> object:
-        return self._epoch, len(self.log), self._opened
+        return self._epoch, self._revision, self._opened
+
+    @property
+    def _revision(self) -> int:
+        return self._base.revision + len(self.log)
+
+    def base(self) -> int:
+        return self._base.revision
 
     def epoch(self) -> str:
         return self._epoch
 
     def head(self) -> Head:
-        return Head(self._epoch, len(self.log), self.hashes[-1] if self.hashes else "")
+        return Head(self._epoch, self._revision, self.hashes[-1] if self.hashes else self._base.hash)
 
     def snapshot(self) -> Snapshot:
         return Snapshot(
             epoch=self._epoch,
-            revision=len(self.log),
+            revision=self._revision,
             documents={kind: dict(of_kind) for kind, of_kind in self.documents.items() if of_kind},
             tombstones=tuple(self.tombstones.values()),
             hash=self.head().hash,
@@ -44,16 +54,18 @@ class MemoryStore:
             views=self._views,
             replaced=self._replaced,
             opened=self._opened,
+            base=self._base.revision,
         )
 
     def continues(self, known: Head) -> bool:
-        hashes = ["", *self.hashes]
-        return known.epoch == self._epoch and known.revision < len(hashes) and hashes[known.revision] == known.hash
+        hashes = [self._base.hash, *self.hashes]
+        place = known.revision - self._base.revision
+        return known.epoch == self._epoch and 0 <= place < len(hashes) and hashes[place] == known.hash
 
     def follow(self, known: Head) -> Followed | None:
         if not self.continues(known):
             return None
-        return Followed(self.log[known.revision :], self.head().hash, self._opened, self._views)
+        return Followed(self.entries(known.revision), self.head().hash, self._opened, self._views)
 
     def follow_few(self, known: Head, few: int, before: Outline | None = None) -> Followed | Outline | None:
         followed = self.follow(known)
@@ -66,12 +78,14 @@ class MemoryStore:
     def document(self, kind: str, id: str, at: Head) -> Stored | None:
         return self.documents.get(kind, {}).get(id) if self.head() == at else None
 
-    def entries(self, after: int) -> list[Entry]:
-        return self.log[after:]
+    def entries(self, after: int, until: int | None = None) -> list[Entry]:
+        base = self._base.revision
+        end = None if until is None else max(until - base, 0)
+        return self.log[max(after - base, 0) : end]
 
     def find(self, query: Query) -> list[Entry]:
-        matching = (entry for entry in reversed(self.log) if query.matches(entry))
-        return [entry for entry, _ in zip(matching, range(query.limit), strict=False)]
+        ordered = iter(self.log) if query.ascending else reversed(self.log)
+        return list(itertools.islice(filter(query.matches, ordered), query.limit))
 
     def begin(self) -> MemoryTransaction:
         self.lock.acquire()
@@ -79,7 +93,7 @@ class MemoryStore:
 
     def append(self, entry: Entry) -> None:
         self.log.append(entry)
-        self.hashes.append(changes.chained(self.hashes[-1] if self.hashes else "", entry))
+        self.hashes.append(changes.chained(self.head().hash, entry))
         changes.forgo(self._forgone, entry)
 
     def settle(self) -> None:
@@ -96,6 +110,13 @@ def _weight(entry: Entry) -> int:
 class MemoryTransaction:
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
+        self._over = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.rollback()
 
     @property
     def epoch(self) -> str:
@@ -104,8 +125,8 @@ class MemoryTransaction:
     def follow(self, known: Head) -> Followed | None:
         return self._store.follow(known)
 
-    def entries(self, after: int) -> list[Entry]:
-        return self._store.entries(after)
+    def entries(self, after: int, until: int | None = None) -> list[Entry]:
+        return self._store.entries(after, until)
 
     def snapshot(self) -> Snapshot:
         return self._store.snapshot()
@@ -131,7 +152,7 @@ class MemoryTransaction:
         if memo is not None:
             store.memos[memo.key] = memo
         end = store.head().hash
-        store.lock.release()
+        self._end()
         return end
 
     def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:
@@ -140,11 +161,16 @@ class MemoryTransaction:
         store._epoch = snapshot.epoch
         store.documents = {kind: dict(of_kind) for kind, of_kind in snapshot.documents.items()}
         store.tombstones = {tombstone.dns: tombstone for tombstone in snapshot.tombstones}
-        store.log, store.hashes, store._forgone = [], [], set()
+        store.log, store.hashes, store._forgone, store._base = [], [], set(), Head("", 0, "")
         for entry in history:
             store.append(entry)
         store.memos = {}
-        store.lock.release()
+        self._end()
 
     def rollback(self) -> None:
-        self._store.lock.release()
+        self._end()
+
+    def _end(self) -> None:
+        if not self._over:
+            self._over = True
+            self._store.lock.release()

@@ -12,12 +12,13 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
 from flux_resourceset import errors
 from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, Stored
-from flux_resourceset.store import Followed, Memo, Outline, marker, sqlite_files, sqlite_rows
+from flux_resourceset.store import Followed, Memo, Outline, marker, sqlite_files, sqlite_log, sqlite_rows
 
 # How often the files beside the database are looked at when nothing else has changed: their loss harms nobody who reads, for
 # they stay open, and whoever writes looks first.
@@ -26,7 +27,7 @@ SETTLE_MILLISECONDS = 500  # to wait for those who read; a server that stops has
 
 
 @contextlib.contextmanager
-def _speaking(path: Path) -> Iterator[None]:
+def _translated_errors(path: Path) -> Iterator[None]:
     """A driver's exceptions end here."""
     try:
         yield
@@ -45,7 +46,7 @@ class SqliteStore:
         self._frozen: object = None
         self._size = 0
         self._beside_again = 0.0
-        with _speaking(path), sqlite_files.opening(path):
+        with _translated_errors(path), sqlite_files.opening(path, at_start=create and not read_only):
             if read_only:
                 self._reader = self._open_reader()
             else:
@@ -60,26 +61,22 @@ class SqliteStore:
     def _open_reader(self) -> sqlite3.Connection:
         if not sqlite_files.exists(self.path):
             raise errors.Unavailable(f"there is no database at {self.path}; {sqlite_files.REMEDY}")
-        connection = sqlite_files.connect(self.path, "ro")
         try:
-            sqlite_files.check_schema(connection, self.path)
+            connection = sqlite_files.connect_checked(self.path, "ro")
         except sqlite3.OperationalError:
             # WAL needs a -shm file beside the database. On a read-only volume with no writer about there is none
             # and none can be made; then the file stands still, and can be read as it is until it changes.
-            connection.close()
             if os.path.exists(f"{self.path}-wal"):
                 raise
             self._frozen = os.stat(self.path).st_mtime_ns
-            connection = sqlite_files.connect(self.path, "ro&immutable=1")
-            sqlite_files.check_schema(connection, self.path)
+            connection = sqlite_files.connect_checked(self.path, "ro&immutable=1")
         self._watch = connection.cursor()
         return connection
 
     def _connect(self) -> None:
         # a writer's can write, so that the last one to be closed puts the -wal file away
-        self._reader = sqlite_files.connect(self.path, "ro" if self.read_only else "rw")
+        self._reader = sqlite_files.connect_checked(self.path, "ro" if self.read_only else "rw")
         self._reader.execute("PRAGMA query_only = ON")
-        sqlite_files.check_schema(self._reader, self.path)
         self._watch = self._reader.cursor()
 
     # Which files they are: lost and replaced ones must not go unnoticed
@@ -87,14 +84,14 @@ class SqliteStore:
     def _file(self) -> tuple[object, object]:
         """Which file it is, and when it was last written to, by a checkpoint or by somebody who should not have."""
         try:
-            found = os.stat(self.path)
+            status = os.stat(self.path)
         except OSError:
             return None, None
         if self._frozen is None:
-            grown, self._size = found.st_size >= self._size, found.st_size  # in WAL mode it never shrinks, unless it is cut
-            return (found.st_dev, found.st_ino if grown else -1), found.st_mtime_ns
+            grown, self._size = status.st_size >= self._size, status.st_size  # in WAL mode it never shrinks, unless it is cut
+            return (status.st_dev, status.st_ino if grown else -1), status.st_mtime_ns
         # read as it is, it must not have changed in any way, and no writer may have begun a -wal beside it
-        return (found.st_ino, found.st_mtime_ns, found.st_size, os.path.exists(f"{self.path}-wal")), None
+        return (status.st_ino, status.st_mtime_ns, status.st_size, os.path.exists(f"{self.path}-wal")), None
 
     def _files_beside(self) -> list[tuple[int, int] | None]:
         """The files with the newest data: removed, they stay open here, and nobody else ever sees what is written to them."""
@@ -160,14 +157,18 @@ class SqliteStore:
         with self._reading() as db:
             return sqlite_rows.document(db, kind, id) if sqlite_rows.head(db) == at else None
 
-    def entries(self, after: int) -> list[Entry]:
-        with self._reading() as db:
-            return list(sqlite_rows.entries(db, after))
+    def entries(self, after: int, until: int | None = None) -> list[Entry]:
+        with self._reading_alone() as db:
+            return list(sqlite_log.entries(db, after, until))
+
+    def base(self) -> int:
+        with self._reading_alone() as db:
+            return sqlite_rows.identity(db).base
 
     @contextlib.contextmanager
     def _reading(self, own: sqlite3.Connection | None = None) -> Iterator[sqlite3.Connection]:
         """Several selects that see one state, of the schema that this program knows."""
-        with _speaking(self.path):
+        with _translated_errors(self.path):
             connection = own or self._reader
             connection.execute("BEGIN")
             try:
@@ -180,12 +181,16 @@ class SqliteStore:
     def _reading_alone(self) -> Iterator[sqlite3.Connection]:
         """The same over a connection of one's own, for any thread."""
         mode = "ro" if self._frozen is None else "ro&immutable=1"
-        with _speaking(self.path), contextlib.closing(sqlite_files.connect(self.path, mode)) as own, self._reading(own) as db:
+        with (
+            _translated_errors(self.path),
+            contextlib.closing(sqlite_files.connect(self.path, mode)) as own,
+            self._reading(own) as db,
+        ):
             yield db
 
     def find(self, query: Query) -> list[Entry]:
         with self._reading_alone() as db:
-            return list(sqlite_rows.matching(db, query))
+            return list(sqlite_log.matching(db, query))
 
     def begin(self) -> SqliteTransaction:
         return SqliteTransaction(self)
@@ -193,10 +198,10 @@ class SqliteStore:
     def is_in_place(self) -> bool:
         """Whether the files are those that were opened; may be asked in any thread."""
         try:
-            found = os.stat(self.path)
+            status = os.stat(self.path)
         except OSError:
             return False
-        same = (found.st_dev, found.st_ino) == self._identity and self._files_beside() == self._beside
+        same = (status.st_dev, status.st_ino) == self._identity and self._files_beside() == self._beside
         self._beside_again = self._beside_again if same else 0.0
         return same
 
@@ -217,7 +222,7 @@ class SqliteStore:
 def _followed(db: sqlite3.Connection, known: Head) -> Followed | None:
     if not sqlite_rows.continues(db, known):
         return None
-    behind = list(sqlite_rows.entries(db, known.revision, followed=True))
+    behind = list(sqlite_log.entries(db, known.revision, followed=True))
     return Followed(behind, sqlite_rows.head(db).hash, sqlite_rows.identity(db).opened, sqlite_rows.views(db))
 
 
@@ -227,7 +232,7 @@ class SqliteTransaction:
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
         self._path = store.path
-        with _speaking(self._path), contextlib.ExitStack() as held:
+        with _translated_errors(self._path), contextlib.ExitStack() as held:
             held.enter_context(sqlite_files.sole_writer(self._path))
             if not sqlite_files.exists(self._path):
                 raise errors.Unavailable(f"there is no database at {self._path}; restore it from a backup")
@@ -237,6 +242,12 @@ class SqliteTransaction:
             self._check_place("")
             self._held = held.pop_all()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.rollback()
+
     def _check_place(self, consequence: str) -> None:
         """What is written to a file that lost its name is lost, so it is never acknowledged."""
         if not self._store.is_in_place():
@@ -244,24 +255,24 @@ class SqliteTransaction:
 
     @property
     def epoch(self) -> str:
-        with _speaking(self._path):
+        with _translated_errors(self._path):
             return sqlite_rows.identity(self._db).epoch
 
     def follow(self, known: Head) -> Followed | None:
-        with _speaking(self._path):
+        with _translated_errors(self._path):
             return _followed(self._db, known)
 
-    def entries(self, after: int) -> list[Entry]:
-        with _speaking(self._path):
-            return list(sqlite_rows.entries(self._db, after))
+    def entries(self, after: int, until: int | None = None) -> list[Entry]:
+        with _translated_errors(self._path):
+            return list(sqlite_log.entries(self._db, after, until))
 
     def snapshot(self) -> Snapshot:
-        with _speaking(self._path):
+        with _translated_errors(self._path):
             sqlite_rows.check_whole(self._db, self._path)
             return sqlite_rows.snapshot(self._db)
 
     def recall(self, key: str) -> Memo | None:
-        with _speaking(self._path):
+        with _translated_errors(self._path):
             row = self._db.execute("SELECT key, time, digest, body FROM memos WHERE key = ?", (key,)).fetchone()
             return Memo(*row) if row else None
 
@@ -301,7 +312,7 @@ class SqliteTransaction:
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         try:
-            with _speaking(self._path):
+            with _translated_errors(self._path):
                 yield self._db
                 self._check_place("; nothing was written")
                 self._db.execute("COMMIT")

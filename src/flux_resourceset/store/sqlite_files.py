@@ -45,9 +45,24 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
         f"file:{quote(str(path))}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False,
         timeout=BUSY_SECONDS,
     )  # fmt: skip
-    if mode == "rw":
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA synchronous = FULL")
+    try:
+        if mode == "rw":
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA synchronous = FULL")
+    except BaseException:  # the first to touch the file is the first to see that it is none
+        connection.close()
+        raise
+    return connection
+
+
+def connect_checked(path: Path, mode: str) -> sqlite3.Connection:
+    """To a database of this schema; one that is refused is not left open."""
+    connection = connect(path, mode)
+    try:
+        check_schema(connection, path)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
@@ -255,26 +270,27 @@ def _lock(directory: int, path: Path) -> None:
 
 
 @contextlib.contextmanager
-def opening(path: Path) -> Iterator[None]:
+def opening(path: Path, *, at_start: bool) -> Iterator[None]:
     """Where the files beside the database are missing, they are made while nobody writes: whoever still has the lost ones open,
-    and writes to them, notices the new ones before the next write."""
+    and writes to them, notices the new ones before the next write. Nobody is asked anything `at_start`, so there is time to wait
+    for others that start, too."""
     if all(beside(path)) or not path.parent.is_dir():
         yield
     else:
-        with sole_writer(path, OPENING_SECONDS):
+        with sole_writer(path, BUSY_SECONDS if at_start else OPENING_SECONDS):
             yield
 
 
 def beside(path: Path) -> list[tuple[int, int] | None]:
     """Which files they are now; None for one that is not there."""
-    found: list[tuple[int, int] | None] = []
+    files: list[tuple[int, int] | None] = []
     for name in BESIDE:
         try:
             stat = os.stat(f"{path}{name}")
-            found.append((stat.st_dev, stat.st_ino))
+            files.append((stat.st_dev, stat.st_ino))
         except OSError:
-            found.append(None)
-    return found
+            files.append(None)
+    return files
 
 
 def are_open(files: Iterable[tuple[int, int] | None]) -> bool:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
 
 from flux_resourceset import changes, errors
-from flux_resourceset.changes import Change, Charge, Entry, Forgone, Head, Query, Retired, Snapshot, Stored, Tombstone, View
+from flux_resourceset.changes import Charge, Entry, Head, Snapshot, Stored, Tombstone, View
+from flux_resourceset.store import sqlite_log
 
 _DOCUMENT_BYTES = 4096  # of one that is not large
 _BROUGHT_BYTES = 64  # of a name that an import brings along, about
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-_retired = msgspec.json.Decoder(tuple[Retired, ...]).decode
-_forgone = msgspec.json.Decoder(tuple[Forgone, ...]).decode
 _names = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
@@ -28,42 +27,66 @@ class Identity(NamedTuple):
     epoch: str
     replaced: tuple[str, ...]
     opened: str
+    base: int  # the revision up to which the log was folded away
+    base_hash: str
+    base_documents: int
 
 
 def identity(db: sqlite3.Connection) -> Identity:
-    row = db.execute("SELECT epoch, replaced, opened FROM identity").fetchone()
+    row = db.execute("SELECT epoch, replaced, opened, base, base_hash, base_documents FROM identity").fetchone()
     if row is None:
         raise errors.Unavailable("the database has lost its identity; restore a backup")
-    return Identity(row[0], _names(row[1]), row[2])
+    return Identity(row[0], _names(row[1]), *row[2:])
 
 
 def head(db: sqlite3.Connection) -> Head:
-    row = db.execute("SELECT revision, hash FROM entries ORDER BY revision DESC LIMIT 1").fetchone()
-    return Head(identity(db).epoch, *(row or (0, "")))
+    whose, end = identity(db), _end(db)
+    return Head(whose.epoch, end.revision, end.hash)
+
+
+class _End(NamedTuple):
+    revision: int
+    hash: str
+    documents: int  # how many there are
+
+
+def _end(db: sqlite3.Connection) -> _End:
+    """Where the log ends; one without entries ends at its base."""
+    row = db.execute("SELECT revision, hash, documents FROM entries ORDER BY revision DESC LIMIT 1").fetchone()
+    if row is not None:
+        return _End(*row)
+    whose = identity(db)
+    return _End(whose.base, whose.base_hash, whose.base_documents)
 
 
 def continues(db: sqlite3.Connection, known: Head) -> bool:
     """Whether the log goes on from a head, or ends there."""
-    if identity(db).epoch != known.epoch:
+    whose = identity(db)
+    if whose.epoch != known.epoch or known.revision < whose.base:
         return False
-    if known.revision == 0:
-        return not known.hash
+    if known.revision == whose.base:
+        return known.hash == whose.base_hash
     row = db.execute("SELECT hash FROM entries WHERE revision = ?", (known.revision,)).fetchone()
     return row is not None and row[0] == known.hash
 
 
 def check_whole(db: sqlite3.Connection, path: object) -> None:
     """The log has no gaps, and the documents are those that it speaks of. Grows with documents, and a little with the log."""
-    revision, count = db.execute("SELECT coalesce(max(revision), 0), count(*) FROM entries").fetchone()
-    if revision != count:
-        raise errors.Unavailable(f"the change log of {path} has {count} entries up to revision {revision}; restore a backup")
-    row = db.execute("SELECT documents FROM entries WHERE revision = ?", (revision,)).fetchone()
-    wanted, found = row[0] if row else 0, db.execute("SELECT count(*) FROM documents").fetchone()[0]
-    if wanted != found:
-        raise errors.Unavailable(f"{path} has {found} documents, and its log speaks of {wanted}; restore a backup")
+    base, end = identity(db).base, _end(db)
+    first, count = db.execute("SELECT min(revision), count(*) FROM entries").fetchone()
+    if end.revision - base != count or (count and first != base + 1):
+        since = f" since revision {base}" if base else ""
+        raise errors.Unavailable(
+            f"the change log of {path} has {count} entries up to revision {end.revision}{since}; restore a backup"
+        )
+    wanted, there = end.documents, db.execute("SELECT count(*) FROM documents").fetchone()[0]
+    if wanted != there:
+        raise errors.Unavailable(f"{path} has {there} documents, and its log speaks of {wanted}; restore a backup")
     unlike = db.execute(
-        "SELECT kind, id FROM documents WHERE revision IS NOT"
-        " (SELECT max(c.revision) FROM changes c WHERE c.kind = documents.kind AND c.id = documents.id) LIMIT 1"
+        "SELECT kind, id FROM documents WHERE revision IS NOT coalesce("
+        "(SELECT max(c.revision) FROM changes AS c WHERE c.kind = documents.kind AND c.id = documents.id),"
+        " CASE WHEN revision <= ? THEN revision END) LIMIT 1",  # what last changed it may be folded away
+        (base,),
     ).fetchone()
     if unlike:
         raise errors.Unavailable(f"{path}: {unlike[0]} {unlike[1]!r} is not what the log says it is; restore a backup")
@@ -89,6 +112,7 @@ def snapshot(db: sqlite3.Connection) -> Snapshot:
         views=views(db),
         replaced=whose.replaced,
         opened=whose.opened,
+        base=whose.base,
     )
 
 
@@ -116,87 +140,18 @@ def changed(db: sqlite3.Connection, after: int) -> frozenset[tuple[str, str]]:
     return frozenset(db.execute("SELECT kind, id FROM changes WHERE revision > ?", (after,)))
 
 
-_ENTRY = "SELECT revision, time, actor, on_behalf_of, request_id, reason, forced, retired, forgone, vanished FROM entries"
-
-
-def entries(db: sqlite3.Connection, after: int, *, followed: bool = False) -> Iterator[Entry]:
-    """The log behind a revision, oldest first; for those who follow it without what documents were before."""
-    return _read(db, f"{_ENTRY} WHERE revision > ? ORDER BY revision", (after,), followed)
-
-
-def matching(db: sqlite3.Connection, query: Query) -> Iterator[Entry]:
-    """Those that a query asks for, newest first."""
-    where, values = _where(query)
-    return _read(db, f"{_ENTRY} WHERE {where} ORDER BY revision DESC LIMIT {query.limit:d}", values)
-
-
-def _read(db: sqlite3.Connection, statement: str, values: Iterable[object], followed: bool = False) -> Iterator[Entry]:
-    for revision, time, actor, on_behalf_of, request_id, reason, forced, *brought in db.execute(statement, tuple(values)):
-        retired, forgone, vanished = brought
-        yield Entry(
-            revision=revision,
-            time=time,
-            actor=actor,
-            on_behalf_of=on_behalf_of,
-            request_id=request_id,
-            reason=reason,
-            forced=bool(forced),
-            changes=_changes(db, revision, followed),
-            retired=_retired(retired) if retired else (),
-            forgone=_forgone(forgone) if forgone else (),
-            vanished=_names(vanished) if vanished else (),
-        )
-
-
-def _changes(db: sqlite3.Connection, revision: int, followed: bool) -> tuple[Change, ...]:
-    before = "NULL" if followed else "before"
-    rows = db.execute(
-        f"SELECT kind, id, operation, {before}, after FROM changes WHERE revision = ? ORDER BY position",  # noqa: S608  # our words
-        (revision,),
-    )
-    return tuple(Change(kind, id, operation, _document(before), _document(after)) for kind, id, operation, before, after in rows)
-
-
-def _where(query: Query) -> tuple[str, list[object]]:
-    terms = {
-        "revision < ?": query.before,
-        "actor = ?": query.actor,
-        "time >= ?": query.since,
-        "time <= ?": query.until,
-    }
-    of_change = {"kind = ?": query.kind, "id = ?": query.id}
-    where = [term for term, value in terms.items() if value is not None]
-    values: list[object] = [value for value in terms.values() if value is not None]
-    inner = [term for term, value in of_change.items() if value is not None]
-    if inner:
-        where.append(f"revision IN (SELECT revision FROM changes WHERE {' AND '.join(inner)})")  # noqa: S608  # our words
-        values += [value for value in of_change.values() if value is not None]
-    return " AND ".join(where) or "true", values
-
-
-def _document(body: bytes | None) -> changes.Document | None:
-    return None if body is None else _decode(body)
-
-
 # Writing
 
 
 def append(db: sqlite3.Connection, entry: Entry, hash: str | None = None) -> str:
     """Documents and log of an entry, on top of what is there; the hash of the log's new end."""
-    previous, documents = _end(db, entry.revision)
-    hash = hash or changes.chained(previous, entry)
+    end = _end(db)
+    if entry.revision != end.revision + 1:
+        raise errors.Unavailable(f"revision {entry.revision} cannot follow revision {end.revision}; try again")
+    hash = hash or changes.chained(end.hash, entry)
     _write_documents(db, entry)
-    _write_entry(db, entry, hash, documents + _growth(entry))
+    _write_entry(db, entry, hash, end.documents + _growth(entry))
     return hash
-
-
-def _end(db: sqlite3.Connection, revision: int) -> tuple[str, int]:
-    """Hash and number of documents before a revision, which must be the next one."""
-    row = db.execute("SELECT revision, hash, documents FROM entries ORDER BY revision DESC LIMIT 1").fetchone()
-    newest, hash, documents = row or (0, "", 0)
-    if revision != newest + 1:
-        raise errors.Unavailable(f"revision {revision} cannot follow revision {newest}; try again")
-    return hash, documents
 
 
 def _growth(entry: Entry) -> int:
@@ -209,7 +164,10 @@ def write_whole(db: sqlite3.Connection, whole: Snapshot, history: Iterable[Entry
     for table in ("changes", "entries", "documents", "tombstones", "forgone", "memos"):
         db.execute(f"DELETE FROM {table}")  # noqa: S608  # names from the line above
     replaced = [*before.replaced, before.epoch]
-    db.execute("UPDATE identity SET epoch = ?, replaced = ?", (whole.epoch, msgspec.json.encode(replaced).decode()))
+    db.execute(
+        "UPDATE identity SET epoch = ?, replaced = ?, base = 0, base_hash = '', base_documents = 0",
+        (whole.epoch, msgspec.json.encode(replaced).decode()),
+    )
     hash, documents = "", 0
     for entry in history:
         hash, documents = changes.chained(hash, entry), documents + _growth(entry)
@@ -238,7 +196,7 @@ def write_charge(db: sqlite3.Connection, charge: Charge) -> None:
 def chain_anew(db: sqlite3.Connection) -> None:
     """What version 2 knows of a log that was written before it. Grows with the log."""
     hash, documents = "", 0
-    for entry in entries(db, 0):
+    for entry in sqlite_log.entries(db, 0):
         hash, documents = changes.chained(hash, entry), documents + _growth(entry)
         db.execute("UPDATE entries SET hash = ?, documents = ? WHERE revision = ?", (hash, documents, entry.revision))
         _write_forgone(db, entry)

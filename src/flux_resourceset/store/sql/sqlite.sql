@@ -2,7 +2,10 @@
 CREATE TABLE identity (
     epoch TEXT NOT NULL, -- changes when the log is replaced
     replaced TEXT NOT NULL DEFAULT '[]', -- JSON: the epochs in whose place an import has put this one
-    opened TEXT NOT NULL DEFAULT '' -- when a writer last vouched for it
+    opened TEXT NOT NULL DEFAULT '', -- when a writer last vouched for it
+    base INTEGER NOT NULL DEFAULT 0, -- the revision up to which the log was folded away
+    base_hash TEXT NOT NULL DEFAULT '', -- of the log up to there
+    base_documents INTEGER NOT NULL DEFAULT 0 -- how many there were then
 ) STRICT;
 
 CREATE TABLE documents (

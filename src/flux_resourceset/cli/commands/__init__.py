@@ -1,0 +1,1 @@
+"""What commands do: a module per group of them, and what several of them share."""

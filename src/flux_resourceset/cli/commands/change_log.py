@@ -1,0 +1,94 @@
+"""The change log: as it is, or as it grows."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from flux_resourceset import client
+from flux_resourceset.cli import failures
+
+if TYPE_CHECKING:
+    from flux_resourceset.cli.session import Session
+
+Entry = dict[str, Any]
+
+_COLUMNS = ["revision", "time", "actor", "changes", "reason"]
+_PERIOD = 1.0  # seconds between two looks
+_PAGE = 100
+_AT_FIRST = 10  # entries that --follow starts with, as tail -f does
+
+
+def changes(session: Session) -> int:
+    values = session.values
+    query = {name: values.required(name) for name in ("id", "actor", "since", "until", "limit") if name in values}
+    if (word := values.text("kind")) is not None:
+        kind = session.kinds.find(word)
+        if kind is None:
+            raise failures.usage(f"--kind {word!r} is no kind; there are {', '.join(kind.group for kind in session.kinds)}")
+        query["kind"] = kind.name
+    if values.flag("follow"):
+        return _follow(session, query)
+    entries = session.client.get("/changes", query).objects()
+    if session.output.human:
+        session.output.table(_COLUMNS, [_row(entry) for entry in entries])
+    else:
+        session.output.rows(entries, _COLUMNS, name=lambda entry: str(entry["revision"]))
+    return failures.OK
+
+
+def _row(entry: Entry) -> list[str]:
+    from flux_resourceset.cli.output.printing import cell
+
+    touched = [f"{change['operation']} {change['kind']}/{change['id']}" for change in entry["changes"][:3]]
+    more = f" and {len(entry['changes']) - 3} more" if len(entry["changes"]) > 3 else ""
+    moment = entry["time"][:19].replace("T", " ")
+    actor = entry["actor"] + (f" for {entry['on_behalf_of']}" if entry.get("on_behalf_of") else "")
+    return [str(entry["revision"]), moment, cell(actor), ", ".join(touched) + more, cell(entry.get("reason"))]
+
+
+def _follow(session: Session, query: dict[str, str]) -> int:
+    """Print entries as they come, until interrupted; a server that restarts is waited for."""
+    entries = session.client.get("/changes", {"limit": _AT_FIRST, **query}).objects()[::-1]
+    last = 0
+    lost = False
+    while True:
+        for entry in entries:
+            _print(session, entry)
+            last = entry["revision"]
+        sys.stdout.flush()
+        time.sleep(_PERIOD)
+        try:
+            entries = _since(session.client, query, last)
+            lost = False
+        except (client.Unreachable, client.Problem) as exc:
+            if isinstance(exc, client.Problem) and exc.status < 500:
+                raise  # it answers, and will not answer otherwise
+            if not lost:
+                session.say(f"{exc}; still trying")
+            entries, lost = [], True
+
+
+def _since(server: client.Client, query: dict[str, str], last: int) -> list[Entry]:
+    """What came after a revision, oldest first."""
+    entries: list[Entry] = []
+    while True:
+        page = server.get("/changes", {**query, "limit": _PAGE, "after": last}).objects()
+        entries += page
+        if len(page) < _PAGE:
+            return entries
+        last = page[-1]["revision"]
+
+
+def _print(session: Session, entry: Entry) -> None:
+    output = session.output
+    if output.human:
+        output.line("   ".join(_row(entry)))
+    elif output.form == "yaml":
+        output.line("---")
+        output.yaml([entry])
+    elif output.form == "name":
+        output.line(str(entry["revision"]))
+    else:
+        output.json_line(entry)

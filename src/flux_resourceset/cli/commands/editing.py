@@ -1,0 +1,133 @@
+"""Editing a document in an editor, without losing what others change meanwhile."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+from flux_resourceset import client, differences, json_pointers
+from flux_resourceset.cli import document_files, failures, windows
+from flux_resourceset.cli.commands import batches
+from flux_resourceset.cli.output import yaml_text
+from flux_resourceset.cli.output.terminal_text import printable
+from flux_resourceset.cli.parsing.grammar import PROGRAM
+from flux_resourceset.cli.session import explained
+
+if TYPE_CHECKING:
+    from flux_resourceset.cli.known_kinds import Kind
+    from flux_resourceset.cli.session import Session
+
+Document = dict[str, Any]
+
+_ATTEMPTS = 10
+
+
+def edit(session: Session) -> int:
+    kind, id = session.kind, session.values.required("id")
+    session.writes()
+    editor = _editor(session)
+    path = client.path(kind.name, id)
+    answer = session.client.get(path)
+    base, tag = answer.object(), answer.headers.get("etag", "")
+    file = _written(kind, id, base)
+    keep = True
+    try:
+        _open(editor, file)
+        mine = document_files.read_one(file, kind, id, session.stdin)
+        if differences.same(mine, base):
+            keep = False
+            session.say(f'{kind.name} "{id}" was not changed')
+            session.output.documents(kind, [base], single=True)
+            return failures.OK
+        stored = _stored(session, path, base, mine, tag)
+        keep = False
+    except client.Problem as problem:
+        raise failures.Failure(*_kept(explained(problem), file)) from problem
+    except client.Unreachable as exc:
+        raise failures.Failure(*_kept(failures.Failure(failures.UNREACHABLE, str(exc)), file)) from exc
+    except failures.Failure as failure:
+        raise failures.Failure(*_kept(failure, file)) from failure
+    finally:
+        if not keep:
+            os.unlink(file)
+    results = [{"kind": kind.name, "id": id, "change": "update", "revision": stored[1], "before": base, "after": stored[0]}]
+    batches.show(session, results, [(kind.name, stored[0])], single=True)
+    return failures.OK
+
+
+def _kept(failure: failures.Failure, file: str) -> tuple[Any, ...]:
+    """After a conflict applying the file would undo what somebody else did."""
+    remedy = f"apply it with: {PROGRAM} apply -f {file}"
+    if failure.code == failures.CONFLICT:
+        remedy = f"see what differs with: {PROGRAM} diff -f {file}, then edit again"
+    return failure.code, *failure.lines, f"what you wrote is kept in {file}; {remedy}"
+
+
+def _written(kind: Kind, id: str, document: Document) -> str:
+    named = "".join(letter if letter.isalnum() else "-" for letter in f"{kind.group}-{id}"[:100])  # a server says what a group is
+    handle, file = tempfile.mkstemp(prefix=f"{named}-", suffix=".yaml")
+    with open(handle, "w", encoding="utf-8") as stream:
+        stream.write(f"# {printable(kind.description)} Save and close to store it; close unchanged to leave it.\n")
+        stream.write(yaml_text.dumped([{"kind": kind.name, **document}]))
+    return file
+
+
+def _editor(session: Session) -> str:
+    given = (session.environment.get(name, "").strip() for name in ("EDITOR", "VISUAL"))
+    editor = next(filter(None, given), "")
+    if not editor and not (session.stdin.isatty() and sys.stdout.isatty()):
+        raise failures.usage("EDITOR is not set, and without a terminal there is no other; set it, or use update or apply")
+    return editor or windows.DEFAULT_EDITOR
+
+
+def _open(editor: str, file: str) -> None:
+    try:
+        code = subprocess.run(windows.editor_command(editor, file), check=False).returncode  # noqa: S603  # the user's own editor
+    except (OSError, ValueError) as exc:
+        raise failures.usage(f"the editor {editor!r} cannot be started: {exc}; set EDITOR") from exc
+    if code != 0:
+        raise failures.usage(f"the editor {editor!r} ended with {code}, so nothing was stored")
+
+
+def _stored(session: Session, path: str, base: Document, mine: Document, tag: str) -> tuple[Document, int]:
+    """Store an edit; when somebody was faster, on top of theirs, if both can hold."""
+    for _ in range(_ATTEMPTS):
+        try:
+            answer = session.client.send("PUT", path, mine, headers={"If-Match": tag})
+            for text in answer.headers.get("x-warning", "").splitlines():
+                session.warn(text)
+            return answer.object(), int(answer.headers.get("etag", '"0"').strip('"'))
+        except client.Problem as problem:
+            if problem.status != 412:
+                raise
+        answer = session.client.get(path)
+        theirs, tag = answer.object(), answer.headers.get("etag", "")
+        conflicts: list[str] = []
+        mine, base = merged(base, mine, theirs, (), conflicts), theirs
+        if conflicts:
+            raise failures.Failure(
+                failures.CONFLICT, *(f"{place} was changed by somebody else meanwhile, and by you" for place in conflicts)
+            )
+        session.say("somebody changed other fields meanwhile; both changes are kept")
+    raise failures.Failure(failures.CONFLICT, "the document changes faster than it can be stored; try again")
+
+
+def merged(base: Any, mine: Any, theirs: Any, steps: tuple[str, ...], conflicts: list[str]) -> Any:
+    """Three-way merge by field; what both changed differently is a conflict, and its place is told as a pointer."""
+    if differences.same(mine, theirs) or differences.same(base, theirs):
+        return mine
+    if differences.same(base, mine):
+        return theirs
+    if not all(isinstance(value, dict) for value in (base, mine, theirs)):
+        conflicts.append(json_pointers.pointer(steps))
+        return mine
+    result = {}
+    for name in dict.fromkeys([*theirs, *mine, *base]):
+        old, own, other = (side.get(name, differences.ABSENT) for side in (base, mine, theirs))
+        value = merged(old, own, other, (*steps, name), conflicts)
+        if value is not differences.ABSENT:
+            result[name] = value
+    return result

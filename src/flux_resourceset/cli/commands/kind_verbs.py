@@ -1,0 +1,143 @@
+"""The verbs that every kind has: list, get, create, update, delete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flux_resourceset import client
+from flux_resourceset.cli import document_files, failures
+from flux_resourceset.cli.commands import batches, chosen_clusters
+from flux_resourceset.cli.known_kinds import CLUSTERS, Kind
+from flux_resourceset.cli.parsing import field_options, kind_commands
+from flux_resourceset.cli.parsing.grammar import PROGRAM
+
+if TYPE_CHECKING:
+    from flux_resourceset.cli.session import Session
+
+Document = dict[str, Any]
+
+
+def list(session: Session) -> int:
+    kind = session.kind
+    options = kind_commands.filters(kind)
+    query = {name: session.values.required(option.key) for name, option in options.items() if option.key in session.values}
+    answer = session.client.get(client.path(kind.name), query)
+    documents = answer.objects()
+    session.output.documents(kind, documents)
+    total = int(answer.headers.get("x-total-count", len(documents)))
+    if not documents and session.output.human:
+        session.say(f"no {kind.name.replace('_', ' ')} found")
+    elif total > len(documents):
+        session.say(f"{len(documents)} of {total}; --limit and --offset show the others")
+    return failures.OK
+
+
+def get(session: Session) -> int:
+    document = session.client.get(client.path(session.kind.name, session.id)).object()
+    session.output.documents(session.kind, [document], single=True)
+    return failures.OK
+
+
+def _subject(kind: Kind, id: str) -> str:
+    return f'{kind.name} "{id}"'
+
+
+# Create
+
+
+def create(session: Session) -> int:
+    kind, id = session.kind, session.id
+    document = _wanted(session, kind, id)
+    assigns = kind.field is not None and chosen_clusters.given(session)
+    clusters = chosen_clusters.chosen(session) if assigns else chosen_clusters.Clusters([], True)
+    operation = {"op": "create", "kind": kind.name, "id": id, "document": document}
+
+    def operations(ids: Any) -> Any:
+        assigning = [{"op": "assign", "kind": kind.name, "id": id, "clusters": ids}] if ids else []
+        return [operation, *assigning] if operation else assigning
+
+    try:
+        doing = f'creating {kind.singular} "{id}" and assigning it'
+        results = (
+            chosen_clusters.change(session, clusters, doing, operations) if assigns else batches.submit(session, operations([]))
+        )
+    except client.Problem as problem:
+        if problem.code != "already-exists" or problem.body.get("id") != id or problem.index != 0:
+            raise
+        try:
+            operation = _for_existing(session, kind, id, document)
+        except client.Problem as other:
+            # what exists is then not this document, but something that only one may have, such as a DNS name
+            raise (problem if other.status == 404 else other) from None
+        results = batches.submit(session, operations(clusters.ids)) or [_unchanged(session, kind, id)]
+    own = next((result["after"] for result in results if result["kind"] == kind.name), None)
+    if own is None:
+        own = session.client.get(client.path(kind.name, id)).object()
+    _show_one(session, kind, results, own)
+    return failures.OK
+
+
+def _wanted(session: Session, kind: Kind, id: str) -> Document:
+    """The document that the command line describes."""
+    source = session.values.text("from-file")
+    start = document_files.read_one(source, kind, id, session.stdin) if source else {"id": id}
+    return start | field_options.document(kind_commands.create_fields(kind), session.values, _subject(kind, id), update=False)
+
+
+def _for_existing(session: Session, kind: Kind, id: str, document: Document) -> Any:
+    """What create does when it is there already: nothing if it is equal, an update if that was asked for."""
+    defaults = {name: schema["default"] for name, schema in kind.properties.items() if "default" in schema}
+    replaced = {"op": "replace", "kind": kind.name, "id": id, "document": {**defaults, **document}}
+    (result,) = batches.dry_run_results(session, [replaced])
+    if result["change"] == "unchanged":
+        session.say(f"{_subject(kind, id)} exists already with equal content")
+        return {}
+    if session.values.flag("update"):
+        return {"op": "patch", "kind": kind.name, "id": id, "document": document}
+    differing = ", ".join(item["pointer"] for item in batches.fields(result))
+    updates = any(option.name == "--update" for option in session.command.options)
+    remedy = "say --update to change it" if updates else f"change it with: {PROGRAM} {kind.group} update {id}"
+    raise failures.Failure(failures.CONFLICT, f"{_subject(kind, id)} exists and differs in {differing}; {remedy}")
+
+
+def _unchanged(session: Session, kind: Kind, id: str) -> batches.Result:
+    document = session.client.get(client.path(kind.name, id)).object()
+    return {"kind": kind.name, "id": id, "change": "unchanged", "revision": None, "before": document, "after": document}
+
+
+def _show_one(session: Session, kind: Kind, results: Any, document: Document) -> None:
+    batches.show(session, results, [(kind.name, document)], single=True)
+
+
+# Update and delete
+
+
+def update(session: Session) -> int:
+    kind, id = session.kind, session.id
+    fields = kind_commands.create_fields(kind)
+    source = session.values.text("from-file")
+    patch = document_files.read_one(source, kind, id, session.stdin) if source else {}
+    patch |= field_options.document(fields, session.values, _subject(kind, id), update=True)
+    known = {name: field.name for field in fields for name in (field.name, field.option.key, field.name.replace("_", "-"))}
+    for name in session.values.many("clear"):
+        if name not in known:
+            raise failures.usage(
+                f"--clear {name!r}: there is no such field; there are {', '.join(dict.fromkeys(known.values()))}"
+            )
+        patch[known[name]] = [] if kind.properties[known[name]].get("default") == [] else None  # no list is emptied by null
+    if not patch:
+        raise failures.usage("say what to change; the options are listed by --help")
+    results = batches.submit(session, [{"op": "patch", "kind": kind.name, "id": id, "document": patch}])
+    _show_one(session, kind, results, results[0]["after"])
+    return failures.OK
+
+
+def delete(session: Session) -> int:
+    kind, id = session.kind, session.id
+    session.writes()
+    verb = "decommission" if kind.name == CLUSTERS else "delete"
+    session.confirm(f"{verb} {_subject(kind, id)}?")
+    operation = {"op": "delete", "kind": kind.name, "id": id, "force": session.values.flag("force")}
+    results = batches.submit(session, [operation])
+    _show_one(session, kind, results, results[0]["before"])
+    return failures.OK

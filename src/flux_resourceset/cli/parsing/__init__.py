@@ -1,0 +1,1 @@
+"""From words to a command: the grammar, the tables of commands, and the options that schemas give."""

@@ -1,0 +1,234 @@
+"""Every command that is there whatever the kinds.
+
+A new command is an entry here and a function `(Session) -> int` in a module of `cli/commands`.
+"""
+
+from __future__ import annotations
+
+from flux_resourceset.cli.parsing import cluster_side_commands
+from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
+from flux_resourceset.cli.parsing.shared_options import DRY_RUN, LIMIT, SETS, YES
+
+FILES = Option(
+    "--filename",
+    "File or directory with documents, YAML or JSON; - for stdin. Repeatable.",
+    "FILE",
+    short="-f",
+    many=True,
+    completes="file",
+)
+LABELS = (
+    Option("--label", "Label of the namespace. Repeatable.", "KEY=VALUE", many=True),
+    Option("--annotation", "Annotation of the namespace. Repeatable.", "KEY=VALUE", many=True),
+)
+CLUSTER_ID = Argument("cluster", "Id of the cluster.", completes="clusters")
+DNS = Argument("dns", "DNS name of the cluster.")
+
+
+def groups() -> tuple[Group, ...]:
+    return (
+        _single(
+            Command(
+                ("apply",),
+                "Create or update the documents of files, in one transaction.",
+                "commands.apply:apply",
+                options=(FILES, DRY_RUN),
+                examples=(
+                    "apply -f fleet/",
+                    "namespace get podinfo -o yaml | flux-resourceset-cli apply -f -",
+                    "apply -f - --dry-run",
+                ),
+                details="A document is the API's, with `kind` (a group such as `namespace`, or a collection such as "
+                "`namespaces`) at its top. What exists is replaced as PUT does; what is equal makes no revision. "
+                "All documents are written together, or none.",
+            )
+        ),
+        _single(
+            Command(
+                ("delete",),
+                "Delete the documents of files, in one transaction.",
+                "commands.apply:delete",
+                options=(FILES, YES, DRY_RUN),
+                examples=("delete -f team-sandbox.yaml --yes",),
+                details="Of each document only `kind` and `id` count. If one does not exist, nothing is deleted.",
+            )
+        ),
+        _single(
+            Command(
+                ("diff",),
+                "Show what apply would change.",
+                "commands.apply:diff",
+                options=(FILES,),
+                examples=("diff -f fleet/",),
+                details="Exit code 0: no difference; 1: a difference; 2: any error.",
+                any_failure_is_usage=True,
+            )
+        ),
+        _single(
+            Command(
+                ("export",),
+                "Write the whole fleet to a file, with a checksum.",
+                "commands.export_import:export",
+                arguments=(Argument("file", "Where to write; stdout if left out.", optional=True, completes="file"),),
+                options=(Option("--history", "With the whole change log."),),
+                examples=("export fleet.json", "export --history > backup.json"),
+            )
+        ),
+        _single(
+            Command(
+                ("import",),
+                "Load an exported fleet into the server.",
+                "commands.export_import:load",
+                arguments=(Argument("file", "An export; - for stdin.", completes="file"),),
+                options=(Option("--merge", "Also into a store that is not empty: same ids are replaced, the others stay."), YES),
+                examples=("import fleet.json --yes", "import - --merge --yes < fleet.json"),
+                details="Refused when the checksum does not fit, or when the store is not empty and --merge is not given.",
+            )
+        ),
+        _single(
+            Command(
+                ("tags",),
+                "List the tags in use, in the order of releases, and what is off the common one.",
+                "commands.tags:tags",
+                options=(Option("--field", "Field to look at; oci_tag if not given.", "NAME"),),
+                examples=("tags", "tags --field component_path"),
+                details="A hotfix such as v1.0.0-1 comes after v1.0.0 and before v1.1.0; a candidate such as v1.1.0-rc1 comes "
+                "before v1.1.0. `base` is the release that a tag belongs to, `common` marks the tag that most of the catalog "
+                "has, and `clusters` counts those that are pinned to the tag. After a release, everything should be on one tag.",
+            )
+        ),
+        _single(
+            Command(
+                ("changes",),
+                "Show the change log, newest first.",
+                "commands.change_log:changes",
+                options=(
+                    Option("--kind", "Only transactions that touched this kind.", "KIND", completes="kind"),
+                    Option("--id", "Only transactions that touched this document.", "ID"),
+                    Option("--actor", "Only those of this token.", "NAME"),
+                    Option("--since", "Only from this moment on (RFC 3339).", "TIME"),
+                    Option("--until", "Only up to this moment (RFC 3339).", "TIME"),
+                    LIMIT,
+                    Option("--follow", "Go on printing as changes come, oldest first; a line of JSON each.", short="-F"),
+                ),
+                examples=(
+                    "changes --limit 5",
+                    "changes --kind cluster --id demo-cluster-01",
+                    "changes --since 2026-01-31T12:00:00Z --actor write",
+                    "changes --follow",
+                ),
+            )
+        ),
+        _single(
+            Command(
+                ("inputs",),
+                "Show what Flux gets, byte for byte.",
+                "commands.inspection:inputs",
+                arguments=(DNS, Argument("view", "Last part of the Flux URL, such as platform-components.", completes="view")),
+                examples=("inputs demo-cluster-01.k8s.example.com platform-components",),
+            )
+        ),
+        _single(
+            Command(
+                ("explain",),
+                "Explain a kind or one of its fields.",
+                "commands.explanation:explain",
+                arguments=(Argument("kind", "A kind, or kind.field.", completes="kind"),),
+                examples=("explain component", "explain cluster.patches", "explain rolebinding.subjects.kind"),
+            )
+        ),
+        _single(
+            Command(
+                ("version",),
+                "Show the version of this program, and of the server if it answers within a second.",
+                "commands.inspection:version",
+                examples=("version",),
+            )
+        ),
+        _single(
+            Command(
+                ("completion",),
+                "Print a script that teaches a shell to complete commands.",
+                "commands.shell_scripts:script",
+                arguments=(Argument("shell", "bash, zsh or fish.", choices=("bash", "zsh", "fish")),),
+                examples=("completion bash > ~/.local/share/bash-completion/completions/flux-resourceset-cli",),
+                details="bash: source it, or put it where the example says. zsh: put it as _flux-resourceset-cli into a "
+                "directory of $fpath. fish: put it into ~/.config/fish/completions/flux-resourceset-cli.fish.",
+            )
+        ),
+        *cluster_side_commands.groups(),
+        _config(),
+        _demo(),
+    )
+
+
+def _config() -> Group:
+    name = Argument("name", "Name of the context.", completes="context")
+    from_stdin = " A - reads it from stdin, a line each, so that it shows in no process list."
+    return Group(
+        "config",
+        "Store and choose servers and tokens.",
+        (
+            Command(
+                ("config", "set-context"),
+                "Store a server and its tokens under a name.",
+                "commands.contexts:set_context",
+                arguments=(name,),
+                options=(
+                    Option("--url", "Base URL of the API, as in http://127.0.0.1:8080.", "URL"),
+                    Option("--token", "Token for reading." + from_stdin, "TOKEN"),
+                    Option("--write-token", "Token for writing." + from_stdin, "TOKEN"),
+                ),
+                examples=(
+                    "config set-context demo --url http://127.0.0.1:8080 --token - --write-token - < tokens",
+                    "config set-context demo --url https://fleet.example.com",
+                ),
+                details="What is not given stays as it was. The first context becomes the current one. The file is "
+                "~/.config/flux-resourceset/config.yaml; FLUX_API_URL, FLUX_API_TOKEN and FLUX_API_WRITE_TOKEN win over it.",
+            ),
+            Command(
+                ("config", "use-context"), "Choose the current context.", "commands.contexts:use_context", (name,),
+                examples=("config use-context demo",),
+            ),
+            Command(
+                ("config", "get-contexts"), "List the contexts, without their tokens.", "commands.contexts:get_contexts",
+                examples=("config get-contexts",),
+            ),
+        ),
+    )  # fmt: skip
+
+
+def _demo() -> Group:
+    return Group(
+        "demo",
+        "Shortcuts for the demo fleet.",
+        (
+            Command(
+                ("demo", "add-namespace"),
+                "Create a namespace and assign it to a cluster.",
+                "commands.demo:add_namespace",
+                arguments=(CLUSTER_ID, Argument("namespace", "Name of the namespace.")),
+                options=LABELS,
+                examples=("demo add-namespace demo-cluster-01 demo-runtime --label team=platform --annotation owner=you",),
+            ),
+            Command(
+                ("demo", "patch-component"),
+                "Set Helm values of a component on a cluster; prints them before and after.",
+                "commands.demo:patch_component",
+                arguments=(CLUSTER_ID, Argument("component", "Id of the component.")),
+                options=SETS,
+                examples=('demo patch-component demo-cluster-01 podinfo --set replicaCount=3 --set ui.color="#3b82f6"',),
+            ),
+            Command(
+                ("demo", "flux-namespaces"),
+                "Show the namespaces that Flux gets for a cluster.",
+                "commands.demo:flux_namespaces",
+                arguments=(DNS,),
+                examples=("demo flux-namespaces demo-cluster-01.k8s.example.com",),
+            ),
+        ),
+    )
+
+
+def _single(command: Command) -> Group:
+    return Group(command.words[0], command.summary, (command,))

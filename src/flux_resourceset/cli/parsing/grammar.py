@@ -1,0 +1,121 @@
+"""What a command is made of.
+
+One table of commands gives the parser, the help, the reference page and the completion, so that they cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+PROGRAM = "flux-resourceset-cli"
+
+
+class Option(NamedTuple):
+    name: str  # with its dashes
+    help: str
+    metavar: str = ""  # none: a switch
+    short: str = ""
+    many: bool = False
+    negatable: bool = False  # --x and --no-x
+    choices: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    completes: str = ""  # "file", or the kind whose ids go here
+    least: int | None = None  # takes a whole number, at least this
+
+    @property
+    def key(self) -> str:
+        return self.name[2:]
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        return (self.name, *((self.short,) if self.short else ()), *self.aliases)
+
+    @property
+    def shown(self) -> str:
+        """As in help: -o, --output FORMAT."""
+        names = f"--[no-]{self.key}" if self.negatable else self.name
+        value = f" {self.metavar}" if self.metavar else ""
+        return (f"{self.short}, " if self.short else "") + names + value
+
+
+class Argument(NamedTuple):
+    name: str
+    help: str
+    optional: bool = False
+    choices: tuple[str, ...] = ()
+    completes: str = ""
+
+    @property
+    def shown(self) -> str:
+        return f"[{self.name.upper()}]" if self.optional else f"<{self.name}>"
+
+
+class Command(NamedTuple):
+    words: tuple[str, ...]
+    summary: str
+    run: str  # module:function in this package, imported when it is called
+    arguments: tuple[Argument, ...] = ()
+    options: tuple[Option, ...] = ()
+    examples: tuple[str, ...] = ()  # what follows the program's name
+    details: str = ""
+    kind: str = ""  # the kind whose group it is in
+    any_failure_is_usage: bool = False  # one exit code for all, for scripts
+
+    @property
+    def name(self) -> str:
+        return " ".join(self.words)
+
+    @property
+    def usage(self) -> str:
+        parts = [PROGRAM, *self.words, *(argument.shown for argument in self.arguments)]
+        return " ".join(parts) + (" [options]" if self.options else "")
+
+
+class Group:
+    """Commands that share their first word; those of a kind are made when they are asked for."""
+
+    def __init__(
+        self,
+        word: str,
+        summary: str,
+        commands: tuple[Command, ...] | Callable[[], Iterable[Command]],
+        aliases: tuple[str, ...] = (),
+    ) -> None:
+        self.word = word
+        self.summary = summary
+        self.aliases = aliases
+        self.of_kind = callable(commands)
+        self._commands = commands
+
+    @property
+    def commands(self) -> tuple[Command, ...]:
+        if callable(self._commands):
+            self._commands = tuple(self._commands())
+        return self._commands
+
+
+GLOBALS = (
+    Option("--help", "Show help and exit.", short="-h"),
+    Option(
+        "--output",
+        "How to print: table, wide, json, yaml or name. Without it, a table on a terminal and JSON elsewhere.",
+        "FORMAT",
+        short="-o",
+        choices=("table", "wide", "json", "yaml", "name"),
+    ),
+    Option(
+        "--context", "Context of the configuration file to use; environment variables win over it.", "NAME", completes="context"
+    ),
+    Option("--reason", "Why this is done; stored in the change log with every write.", "TEXT"),
+    Option("--timeout", "Seconds to wait for the server; 60 if not given.", "SECONDS"),
+    Option("--debug", "Show the HTTP exchange on stderr, with tokens masked."),
+)
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """The known word that a mistyped one stands for, if any is near, as an addition to a message."""
+    import difflib  # only after a mistake
+
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.7)
+    return f" (did you mean {close[0]}?)" if close else ""

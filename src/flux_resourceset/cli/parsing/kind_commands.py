@@ -1,0 +1,251 @@
+"""The commands that a kind gives: verbs from its methods and hints, options from its schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+
+from flux_resourceset.cli.known_kinds import CLUSTERS, Kind, Kinds
+from flux_resourceset.cli.parsing import field_options, grammar
+from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
+from flux_resourceset.cli.parsing.shared_options import DRY_RUN, ENVIRONMENT, LIMIT, SELECTOR, SETS, YES
+from flux_resourceset.kinds.fields import sample
+
+TARGETS = (
+    Option("--cluster", "Id of the cluster. Repeatable.", "ID", many=True, completes=CLUSTERS),
+    SELECTOR,
+    ENVIRONMENT,
+    Option("--all", "All clusters."),
+)
+_FROM_FILE = Option(
+    "--from-file", "Document to start from, YAML or JSON; the options win over it. - for stdin.", "FILE", completes="file"
+)
+_UPDATE = Option("--update", "If it exists with other content, update it.")
+_CLEAR = Option("--clear", "Field to take away, so that its default holds. Repeatable.", "FIELD", many=True)
+_FORCE = Option("--force", "Also when clusters use it; it is then skipped for them.")
+_BY_LABEL = Option("--selector", "Only those whose labels match, as in tier=edge,!beta.", "SELECTOR", short="-l")
+_LISTING = (LIMIT, Option("--offset", "Leave out so many at the start.", "N", least=0))
+_BULK = (
+    "With --selector, --environment or --all it acts on all these clusters in one transaction, and asks first "
+    "when they are more than one."
+)
+
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789=/:.-_+")  # no shell minds these
+
+_GLOBAL = frozenset(spelling for option in grammar.GLOBALS for spelling in option.spellings)
+
+
+def taken(*options: Option) -> set[str]:
+    """The spellings that options of fields cannot have."""
+    return {*_GLOBAL, *(spelling for option in options for spelling in option.spellings)}
+
+
+def create_fields(kind: Kind) -> list[field_options.Field]:
+    return field_options.fields(kind.properties, taken(*_targets(kind), _FROM_FILE, _UPDATE, _CLEAR, DRY_RUN, YES))
+
+
+def reference_fields(kind: Kind) -> list[field_options.Field]:
+    return field_options.fields(kind.reference, taken(*TARGETS, DRY_RUN, YES))
+
+
+def pin_fields(kind: Kind) -> list[field_options.Field]:
+    return [field for field in reference_fields(kind) if field.name in kind.overrides]
+
+
+def _targets(kind: Kind) -> tuple[Option, ...]:
+    return TARGETS if kind.field else ()
+
+
+def groups(known: Kinds, taken_words: Collection[str]) -> list[Group]:
+    of_kinds = [_group(kind, kind.group if kind.group not in taken_words else kind.name.replace("_", "-")) for kind in known]
+    return [*of_kinds, Group("overrides", _OVERRIDES, (_overrides(known),))]
+
+
+def _group(kind: Kind, word: str) -> Group:
+    aliases = tuple(name for name in kind.names() if name != word)
+    return Group(word, kind.description, lambda: _commands(kind, word), aliases)
+
+
+def _commands(kind: Kind, word: str) -> Iterator[Command]:
+    of_many, of_one = kind.methods.get("resource", []), kind.methods.get("instance", [])
+    if "get" in of_many:
+        yield _list(kind, word)
+    if "get" in of_one:
+        yield Command(
+            (word, "get"), f"Show one {kind.singular}.", "commands.kind_verbs:get", (_id(kind),), kind=kind.name,
+            examples=(f"{word} get {example_id(kind)}", f"{word} get {example_id(kind)} -o yaml"),
+        )  # fmt: skip
+    if "post" in of_many:
+        yield _create(kind, word)
+    if "patch" in of_one:
+        yield _update(kind, word)
+    if "put" in of_one and "get" in of_one:
+        yield Command(
+            (word, "edit"), f"Change one {kind.singular} in $EDITOR.", "commands.editing:edit", (_id(kind),), kind=kind.name,
+            examples=(f"{word} edit {example_id(kind)}",),
+            details="When others change other fields meanwhile, both changes hold; when they change the same field, "
+            "the edited file is kept and the exit code is 6.",
+        )  # fmt: skip
+    if "delete" in of_one:
+        yield _delete(kind, word)
+    if kind.field:
+        yield from _on_clusters(kind, word)
+
+
+def _id(kind: Kind) -> Argument:
+    text = kind.properties["id"].get("description", f"Id of the {kind.singular}.")
+    return Argument("id", str(text), completes=kind.name)
+
+
+def example_id(kind: Kind) -> str:
+    return str(kind.properties["id"].get("example", f"my-{kind.group}"))
+
+
+def filters(kind: Kind) -> dict[str, Option]:
+    """The options of `list` by the query parameter that they stand for."""
+    options = {}
+    for name in kind.filters:
+        option = f"--{name.replace('_', '-')}"
+        text = f"Only those with this value. {kind.properties[name].get('description', '')}".strip()
+        if option not in taken(*_LISTING, _BY_LABEL):
+            options[name] = Option(option, text, "VALUE")
+    if kind.has_labels:
+        options["selector"] = _BY_LABEL
+    return {**options, **{option.key: option for option in _LISTING}}
+
+
+def _list(kind: Kind, word: str) -> Command:
+    own = next((name for name in filters(kind) if name in kind.filters), None)
+    narrowed = f"list --{own.replace('_', '-')} {sample(kind.properties[own], chosen=True)}" if own else "list -o wide"
+    return Command(
+        (word, "list"), f"List {kind.name.replace('_', ' ')}.", "commands.kind_verbs:list", kind=kind.name,
+        options=tuple(filters(kind).values()), examples=(f"{word} list", f"{word} {narrowed}", f"{word} list | jq ."),
+    )  # fmt: skip
+
+
+def _create(kind: Kind, word: str) -> Command:
+    fields = create_fields(kind)
+    given = " ".join(_shown(field) for field in fields if field.name in kind.required)
+    optional = next((field for field in fields if field.shape == "map"), None)
+    given = given or (_shown(optional) if optional else "")
+    plain = f"{word} create {example_id(kind)} {given}".rstrip()
+    assigned = (f"{plain} --cluster demo-cluster-01",) if kind.field else ()
+    return Command(
+        (word, "create"),
+        f"Create one {kind.singular}" + (", and assign it to clusters." if kind.field else "."),
+        "commands.kind_verbs:create",
+        (_id(kind),),
+        (*(field.option for field in fields), *_targets(kind), _FROM_FILE, _UPDATE, DRY_RUN, *((YES,) if kind.field else ())),
+        (plain, *assigned, f"{word} create {example_id(kind)} --from-file {word}.yaml"),
+        "If it exists with equal content, nothing happens; with other content it is refused, unless --update is given. "
+        + (f"Without a cluster option it is only created. {_BULK}" if kind.field else ""),
+        kind=kind.name,
+    )
+
+
+def _update(kind: Kind, word: str) -> Command:
+    fields = create_fields(kind)
+    return Command(
+        (word, "update"),
+        f"Change fields of one {kind.singular}; the others stay.",
+        "commands.kind_verbs:update",
+        (_id(kind),),
+        (*(field.option for field in fields), _FROM_FILE, _CLEAR, DRY_RUN),
+        (f"{word} update {example_id(kind)} {_shown(fields[0]) if fields else '--from-file f.yaml'}",),
+        kind=kind.name,
+    )
+
+
+def _delete(kind: Kind, word: str) -> Command:
+    if kind.name == CLUSTERS:
+        return Command(
+            (word, "decommission"), "Delete a cluster; Flux then removes everything from it.", "commands.kind_verbs:delete",
+            (_id(kind),), (YES, DRY_RUN), (f"{word} decommission {example_id(kind)} --yes",),
+            "Its DNS name answers with empty lists from then on, so that Flux on the cluster removes what it had applied.",
+            kind=kind.name,
+        )  # fmt: skip
+    return Command(
+        (word, "delete"), f"Delete one {kind.singular}.", "commands.kind_verbs:delete", (_id(kind),),
+        (*((_FORCE,) if kind.field else ()), YES, DRY_RUN), (f"{word} delete {example_id(kind)} --yes",),
+        "Refused while clusters use it, unless --force is given." if kind.field else "", kind=kind.name,
+    )  # fmt: skip
+
+
+def _on_clusters(kind: Kind, word: str) -> Iterator[Command]:
+    id, one = (_id(kind),), example_id(kind)
+    common = (*TARGETS, DRY_RUN, YES)
+    skips = f"{_BULK} Clusters that do not have it are skipped then; named with --cluster, they are an error. "
+
+    def command(verb: str, summary: str, options: tuple[Option, ...], example: str, details: str) -> Command:
+        examples = (
+            f"{word} {verb} {one} --cluster demo-cluster-01{example}",
+            f"{word} {verb} {one} --environment dev{example} --yes",
+        )
+        run = f"commands.per_cluster_verbs:{verb}"
+        return Command((word, verb), summary, run, id, (*options, *common), examples, details.strip(), kind=kind.name)
+
+    own = tuple(field.option for field in reference_fields(kind))
+    yield command("assign", "Assign it to clusters; what they have of it already stays.", own, "", _BULK)
+    yield command("unassign", "Take it from clusters, with their patches for it.", (), "", _BULK)
+    if kind.switched:
+        yield command("enable", "Switch it on where it is assigned.", (), "", skips)
+        yield command("disable", "Switch it off; it stays assigned.", (), "", skips)
+    if kind.overrides:
+        pins = pin_fields(kind)
+        yield command(
+            "pin", "Let clusters deviate from the definition.", tuple(f.option for f in pins),
+            f" {_shown(pins[0])}", f"At least one of {', '.join(f.option.name for f in pins)} is needed. {skips}",
+        )  # fmt: skip
+        yield command("unpin", "Let clusters follow the definition again.", (), "", skips)
+    if kind.patches:
+        yield command(
+            "patch",
+            "Set Helm values of clusters for it.",
+            SETS,
+            " --set replicaCount=3",
+            skips,
+        )
+
+
+def _shown(field: field_options.Field) -> str:
+    """An option with an example value, as one would type it."""
+    if field.shape == "boolean":
+        return field.option.name
+    value = sample(field.schema, chosen=True)
+    if field.shape == "map" and isinstance(value, dict) and value:
+        value = "=".join(map(str, next(iter(value.items()))))
+    elif isinstance(value, list):
+        value = value[0] if value else sample(field.schema.get("items", {}), chosen=True)
+    text = value if isinstance(value, str) and field.shape not in ("items", "json") else json.dumps(value, ensure_ascii=False)
+    quoted = text if set(text) <= _PLAIN else "'" + text.replace("'", "'\\''") + "'"
+    return f"{field.option.name} {quoted}"
+
+
+# The differences of clusters, over all kinds that allow any
+
+_OVERRIDES = "List every override and patch in the fleet."
+
+
+def overridable(known: Kinds) -> list[Kind]:
+    return [kind for kind in known if kind.field and (kind.overrides or kind.patches or kind.reference)]
+
+
+def _overrides(known: Kinds) -> Command:
+    of_kinds = tuple(
+        Option(f"--{kind.group}", f"Only those of this {kind.singular}.", "ID", completes=kind.name)
+        for kind in overridable(known)
+    )
+    one = next((f"overrides --{kind.group} {example_id(kind)}" for kind in overridable(known)), "overrides -o wide")
+    return Command(
+        ("overrides",),
+        _OVERRIDES,
+        "commands.overrides:overrides",
+        options=(
+            *of_kinds,
+            Option("--cluster", "Only those of this cluster.", "ID", completes=CLUSTERS),
+            *TARGETS[1:],
+            LIMIT,
+        ),
+        examples=("overrides", one, "overrides --cluster demo-cluster-01"),
+        details="Everything in which clusters differ from the definitions they refer to, with the value otherwise.",
+    )

@@ -1,0 +1,46 @@
+"""Long answers, made in threads and in steps while they are read: polls go on, and what nobody reads is not made."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from flux_resourceset import threads
+
+_STEP_BYTES = 256 * 1024  # of an answer: what a client does not take yet is not made yet
+
+
+async def json_answer(request: Request, pieces: Iterator[bytes], headers: Mapping[str, str] | None = None) -> Response:
+    """A short answer as a whole; a long one made while it is read, so that whoever does not read it costs little."""
+    first, over = await threads.run(threads.FOR_ALL, _step, pieces)
+    if not over and request.scope["http_version"] == "1.0":  # knows no chunks
+        first, over = first + await threads.run(threads.FOR_ALL, b"".join, pieces), True
+    if over:
+        return Response(first, headers=headers, media_type="application/json")
+    return StreamingResponse(_steps(first, pieces), headers=headers, media_type="application/json")
+
+
+async def whole_answer(make: Callable[[], bytes], media_type: str) -> Response:
+    """One that is made in one go."""
+    return Response(await threads.run(threads.FOR_ALL, make), media_type=media_type)
+
+
+async def _steps(first: bytes, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    over = False
+    while not over:
+        step, over = await threads.run(threads.FOR_ALL, _step, pieces)
+        yield step
+
+
+def _step(pieces: Iterator[bytes]) -> tuple[bytes, bool]:
+    """The next bytes, and whether they are the last."""
+    step, size = [], 0
+    for piece in pieces:
+        step.append(piece)
+        size += len(piece)
+        if size >= _STEP_BYTES:
+            return b"".join(step), False
+    return b"".join(step), True

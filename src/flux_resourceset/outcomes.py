@@ -1,0 +1,45 @@
+"""What became of a write or a dry run: the result of its work, the entry that it made, and what it warns of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from flux_resourceset.changes import Entry
+
+T = TypeVar("T")
+
+SHOWN_WARNINGS = 10  # in headers, in the answer of a batch and in the log: enough to see what is meant
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[T]):
+    result: T
+    entry: Entry | None  # None: nothing changed
+    warnings: tuple[str, ...]  # all of them; a change to thousands of clusters has thousands
+    base_revision: int  # of the fleet that the work began with
+
+    @property
+    def revision(self) -> int:
+        """Of the fleet afterwards; of a dry run, as it would be."""
+        return self.entry.revision if self.entry else self.base_revision
+
+    @property
+    def shown_warnings(self) -> list[str]:
+        return first(self.warnings, SHOWN_WARNINGS)
+
+
+@dataclass(frozen=True, slots=True)
+class Idempotency(Generic[T]):
+    """The key of a write whose answer is kept, to be given again for the same request."""
+
+    key: str
+    digest: str  # of the request
+    answer: Callable[[Outcome[T]], bytes]
+
+
+def first(warnings: Sequence[str], count: int) -> list[str]:
+    """As many as are told, and how many are not."""
+    more = len(warnings) - count
+    return [*warnings[:count], *([f"and {more} more warnings"] if more > 0 else [])]

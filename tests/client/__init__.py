@@ -1,0 +1,1 @@
+"""The HTTP client, against real sockets, proxies and TLS on loopback."""

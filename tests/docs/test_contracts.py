@@ -1,0 +1,31 @@
+"""The contracts of the import linter that list modules: they must not miss one that came later."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import live
+
+PACKAGE = live.ROOT / "src" / "flux_resourceset"
+KNOWN_TO_STORES = {"store", "changes", "errors", "atomic_files"}
+
+
+def contract(beginning: str) -> dict[str, Any]:
+    pyproject = tomllib.loads((live.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (found,) = (each for each in pyproject["tool"]["importlinter"]["contracts"] if each["name"].startswith(beginning))
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_store_is_forbidden_every_module_that_it_does_not_need() -> None:
+    modules = {path.stem for path in PACKAGE.glob("*.py")} | {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    forbidden = {name.removeprefix("flux_resourceset.") for name in contract("A store knows")["forbidden_modules"]}
+    assert forbidden == modules - KNOWN_TO_STORES - {"__init__"}
+
+
+def test_every_module_of_routes_is_forbidden_to_decide_what_runs_in_threads() -> None:
+    sources = {name.removeprefix("flux_resourceset.http.") for name in contract("No route decides")["source_modules"]}
+    decide = {"__init__", "bodies", "long_answers"}
+    wires = {"metrics", "ordinary", "problems", "unread"}  # serve no route
+    assert sources == {path.stem for path in (PACKAGE / "http").glob("*.py")} - decide - wires

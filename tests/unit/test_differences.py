@@ -1,0 +1,113 @@
+"""The places in which two values differ, read as documents, as inputs and as manifests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from flux_resourceset import differences, json_pointers
+
+Field = dict[str, Any]
+
+
+def of_documents(before: Any, after: Any) -> list[Field]:
+    return differences.fields(differences.of_documents(before, after))
+
+
+def of_inputs(before: Any, after: Any) -> list[Field]:
+    return differences.fields(differences.of_inputs(before, after))
+
+
+@pytest.mark.parametrize("compared", [of_documents, of_inputs])
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({"a": 1}, {"a": 1}, []),
+        ({"a": 1}, {"a": 2}, [{"pointer": "/a", "before": 1, "after": 2}]),
+        ({"a": 1}, {}, [{"pointer": "/a", "before": 1}]),
+        ({}, {"a": None}, [{"pointer": "/a", "after": None}]),
+        ({"a": None}, {"a": 0}, [{"pointer": "/a", "before": None, "after": 0}]),
+        ({"a": {"b": {"c": 1, "d": 2}}}, {"a": {"b": {"c": 1, "d": 3}}}, [{"pointer": "/a/b/d", "before": 2, "after": 3}]),
+        ({"a": {"b": 1}}, {"a": 1}, [{"pointer": "/a", "before": {"b": 1}, "after": 1}]),
+        ({"a/b": {"c~d": 1}}, {"a/b": {"c~d": 2}}, [{"pointer": "/a~1b/c~0d", "before": 1, "after": 2}]),
+        ({"a": ["x"]}, {"a": ["x", "y"]}, [{"pointer": "/a", "before": ["x"], "after": ["x", "y"]}]),
+        ("a", "b", [{"pointer": "", "before": "a", "after": "b"}]),
+    ],
+)
+def test_objects_differ_member_by_member(compared: Any, before: Any, after: Any, expected: list[Field]) -> None:
+    assert compared(before, after) == expected
+
+
+@pytest.mark.parametrize("compared", [of_documents, of_inputs])
+@pytest.mark.parametrize(("one", "other"), [(True, 1), (False, 0), (1, 1.0), ([True], [1]), ([{"x": 0}], [{"x": False}])])
+def test_true_is_not_1(compared: Any, one: Any, other: Any) -> None:
+    (found,) = compared({"a": one}, {"a": other})
+    assert (found["pointer"], repr(found["before"]), repr(found["after"])) == ("/a", repr(one), repr(other))
+
+
+PODINFO = {"id": "podinfo", "oci_tag": "6.0.0", "enabled": True}
+GRAFANA = {"id": "grafana"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ([PODINFO], [{**PODINFO, "oci_tag": "6.1.0"}], [{"pointer": "/x/podinfo/oci_tag", "before": "6.0.0", "after": "6.1.0"}]),
+        ([], [PODINFO], [{"pointer": "/x/podinfo", "after": PODINFO}]),
+        ([PODINFO, GRAFANA], [GRAFANA], [{"pointer": "/x/podinfo", "before": PODINFO}]),
+        ([PODINFO], [PODINFO, GRAFANA], [{"pointer": "/x/grafana", "after": GRAFANA}]),
+        ([PODINFO], [GRAFANA], [{"pointer": "/x/podinfo", "before": PODINFO}, {"pointer": "/x/grafana", "after": GRAFANA}]),
+    ],
+)
+def test_references_of_documents_differ_by_id(before: Any, after: Any, expected: list[Field]) -> None:
+    assert of_documents({"x": before}, {"x": after}) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([PODINFO, GRAFANA], [GRAFANA, PODINFO]),  # another order
+        ([PODINFO], [GRAFANA, PODINFO]),  # ids do not say that the new one comes first
+        ([PODINFO], [PODINFO, PODINFO]),  # one id, two items
+        ([PODINFO], [PODINFO, {"name": "grafana"}]),
+        ([PODINFO], [PODINFO, {"id": 1}]),
+        ([PODINFO], [PODINFO, "grafana"]),
+    ],
+)
+def test_what_ids_cannot_tell_apart_is_a_difference_as_a_whole(before: Any, after: Any) -> None:
+    assert of_documents({"x": before}, {"x": after}) == [{"pointer": "/x", "before": before, "after": after}]
+
+
+def test_patches_differ_by_key() -> None:
+    before, after = ({"patches": {"podinfo": {"ui.color": color, "a": 1}}} for color in ("red", "blue"))
+    assert of_documents(before, after) == [{"pointer": "/patches/podinfo/ui.color", "before": "red", "after": "blue"}]
+
+
+def test_arrays_of_inputs_differ_as_wholes() -> None:
+    before, after = [PODINFO], [PODINFO, GRAFANA]
+    assert of_inputs({"x": before}, {"x": after}) == [{"pointer": "/x", "before": before, "after": after}]
+
+
+def test_items_of_manifests_are_recognised_where_they_moved() -> None:
+    before = {"args": ["a", "b", {"name": "x", "value": 1}]}
+    after = {"args": ["new", "a", "b", {"name": "x", "value": 2}, "last"]}
+    found = differences.of_manifests(before, after)
+    assert found == [
+        (("args", 0), differences.ABSENT, "new"),
+        (("args", 3, "value"), 1, 2),
+        (("args", 4), differences.ABSENT, "last"),
+    ]
+    assert [item.pointer for item in found] == ["/args/0", "/args/3/value", "/args/4"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"), [({"a": [1]}, {"a": [1]}, True), ({"a": [1]}, {"a": [True]}, False), (1, 2, False)]
+)
+def test_values_are_the_same_when_json_says_so(one: Any, other: Any, equal: bool) -> None:
+    assert differences.same(one, other) is equal
+
+
+@pytest.mark.parametrize("steps", [[], ["a"], ["a/b", "c~d", "~1", ""]])
+def test_a_pointer_leads_back_to_its_steps(steps: list[str]) -> None:
+    assert json_pointers.steps(json_pointers.pointer(steps)) == steps
