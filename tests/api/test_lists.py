@@ -143,6 +143,8 @@ def test_filters_keep_whole_transactions(logged: httpx.Client) -> None:
     assert revisions(logged, after=0) == [1, 2, 3, 4, 5, 6]
     assert revisions(logged, after=2, limit=2) == [3, 4]
     assert revisions(logged, after=1, actor="alice") == [3, 5]
+    assert revisions(logged, after=1, before=5) == revisions(logged, before=5, after=1) == [2, 3, 4]
+    assert revisions(logged, after=5, before=5) == revisions(logged, after=5, before=1) == []
     assert revisions(logged, after=6) == revisions(logged, after=10**15 - 1) == []
     assert revisions(logged, limit=1000) == [6, 5, 4, 3, 2, 1]
 
@@ -160,7 +162,7 @@ def test_since_and_until_are_inclusive_moments_in_any_zone(logged: httpx.Client)
 @pytest.mark.parametrize(
     "query",
     ["since=yesterday", "since=2026-01-01", "until=2026-13-01T00:00:00Z", "since=2026-01-01T00:00:00", "limit=0",
-     "before=0", "before=x", "after=-1", "after=x", "limit=1001", "before=3&after=1",
+     "before=0", "before=x", "after=-1", "after=x", "limit=1001",
      "user=alice", "actor=a&actor=b", "since=", "offset=1"],
 )  # fmt: skip
 def test_a_bad_question_to_the_log_is_a_bad_request(logged: httpx.Client, query: str) -> None:
@@ -174,7 +176,6 @@ def test_a_revision_that_is_not_there_is_not_found(logged: httpx.Client, revisio
 
 def test_a_question_to_the_log_that_is_too_much_says_what_to_do(logged: httpx.Client) -> None:
     assert "at most 1000" in logged.get("/changes?limit=1001").json()["detail"]
-    assert "leave one of them out" in logged.get("/changes?before=3&after=1").json()["detail"]
 
 
 def test_without_a_limit_the_log_shows_a_hundred_transactions(tmp_path: Any) -> None:

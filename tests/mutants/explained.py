@@ -43,7 +43,16 @@ EXPLAINED: dict[str, str] = {
     f"{_SRC}/fleet.py Fleet._step_definition: if not isinstance(kind, Referenced): → if False:": (
         "what nobody refers to has no users"
     ),
-    f"{_SRC}/drafts.py Draft.let_go: json_pieces.let_go(self._view.after, 1) → pass": "they are freed all the same, in one go",
+    **dict.fromkeys(
+        [
+            f"{_SRC}/drafts.py Draft.let_go: json_pieces.let_go(self._view.after, 1) → pass",
+            f"{_SRC}/ledger.py _rehearse: draft.let_go() → pass",
+            f"{_SRC}/ledger.py Ledger.write_once: self._writer.submit(changes.let_go, [] if outcome.entry is None else "
+            "[outcome.entry]) # nobody else wants it → self._writer.submit(changes.let_go, [] if (outcome.entry is not None) "
+            "else [outcome.entry]) # nobody else wants it",
+        ],
+        "they are freed all the same, in one go",
+    ),
     f"{_SRC}/ahead.py Ahead._newest: if key in self._definitions: → if False:": "they are read again, alike",
     f"{_SRC}/follower.py Follower.__init__: self._look_again = 0.0 # monotonic time before which that is taken as still true → "
     "self._look_again = 1.0 # monotonic time before which that is taken as still true": "a second after the machine was started",

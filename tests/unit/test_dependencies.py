@@ -47,6 +47,21 @@ def test_a_cycle_is_refused_and_shown(ledger: Ledger, through: str, way: str) ->
     assert f"makes a cycle: {way}" in refusal.detail
 
 
+def test_of_a_long_cycle_both_ends_are_shown(ledger: Ledger) -> None:
+    def work(draft: drafts.Draft) -> None:
+        for number in range(count):
+            draft.create(COMPONENTS, component(f"c{number:02}", depends_on=[f"c{number - 1:02}"] if number else []))
+        draft.merge(COMPONENTS, "c00", {"depends_on": [f"c{count - 1:02}"]})
+
+    count = 20  # names behind the first: as many as are shown
+    whole = " → ".join(["c00", *(f"c{number:02}" for number in reversed(range(count)))])
+    assert f"makes a cycle: {whole}" in refused(errors.Invalid, ledger, work).detail
+    count = 21
+    shown = [*range(20, 10, -1), "…", *range(9, -1, -1)]
+    way = " → ".join(["c00", *(f"c{number:02}" if isinstance(number, int) else number for number in shown)])
+    assert f"makes a cycle: {way}" in refused(errors.Invalid, ledger, work).detail
+
+
 def test_a_cycle_made_by_one_transaction_is_refused(ledger: Ledger) -> None:
     def work(draft: drafts.Draft) -> None:
         draft.create(COMPONENTS, component("a", depends_on=["b"]))

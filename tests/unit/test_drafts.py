@@ -309,7 +309,14 @@ def test_a_precondition_compares_the_revision_of_the_document(
 def test_a_document_that_is_not_there_matches_nothing(ledger: Ledger) -> None:
     write(ledger, lambda draft: draft.expect("namespaces", "ghost", drafts.Precondition(if_none_match=frozenset({"*"}))))
     any_match = drafts.Precondition(if_match=frozenset({"*"}))
-    refused(errors.PreconditionFailed, ledger, lambda draft: draft.expect("namespaces", "ghost", any_match))
+    refusal = refused(errors.PreconditionFailed, ledger, lambda draft: draft.expect("namespaces", "ghost", any_match))
+    assert 'namespaces "ghost" was not found' in refusal.detail
+
+
+def test_a_failed_precondition_names_the_revision_at_which_the_document_is(ledger: Ledger) -> None:
+    older = drafts.Precondition(if_match=frozenset({'"1"'}))
+    refusal = refused(errors.PreconditionFailed, ledger, lambda draft: draft.expect("namespaces", "team", older))
+    assert 'namespaces "team" is at revision 2, not at "1"' in refusal.detail
 
 
 # Null in a patch

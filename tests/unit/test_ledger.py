@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -342,6 +343,46 @@ def test_a_write_on_a_store_that_was_replaced_just_now_is_doubt_and_the_next_goe
     assert create(ledger, "namespaces", namespace("b")) is not None
 
 
+class Watched(MemoryStore):
+    """One to which something happens behind a commit, before whoever committed goes on."""
+
+    happens: Callable[[], object] | None = None
+
+    def begin(self) -> MemoryTransaction:
+        self.lock.acquire()
+        return WatchedTransaction(self)
+
+
+class WatchedTransaction(MemoryTransaction):
+    def commit(self, *args: Any, **kwargs: Any) -> str:
+        end = super().commit(*args, **kwargs)
+        assert isinstance(self._store, Watched)
+        happening, self._store.happens = self._store.happens, None
+        if happening is not None:
+            happening()
+        return end
+
+
+@pytest.mark.parametrize("another", [False, True])
+def test_a_poll_that_is_faster_than_the_writer_takes_what_it_committed_and_whatever_came_then(another: bool) -> None:
+    store = Watched()
+    ledger, other = samples.ledger_of(KNOWN, store), samples.ledger_of(KNOWN, store)
+    create(ledger, "namespaces", namespace("a"))
+    polled = []
+
+    def happening() -> None:
+        if another:
+            write(other, lambda draft: draft.merge(NAMESPACES, "a", {"labels": {"by": "other"}}))
+        ledger.follower.look()
+        polled.append(samples.stored(ledger, "namespaces", "a")["labels"])
+
+    store.happens = happening
+    outcome = asyncio.run(ledger.write(lambda draft: draft.merge(NAMESPACES, "a", {"labels": {"by": "me"}}), ORIGIN))
+    assert outcome.revision == 2
+    assert ledger.fleet.revision == (3 if another else 2)
+    assert polled == [samples.stored(ledger, "namespaces", "a")["labels"]] == [{"by": "other" if another else "me"}]
+
+
 def test_what_is_skipped_or_not_served_is_told_once_it_is_loaded(caplog: pytest.LogCaptureFixture) -> None:
     store = MemoryStore()
     ledger = samples.ledger_of(KNOWN, store)
@@ -369,6 +410,14 @@ def test_a_writer_that_cannot_write_starts_only_if_the_store_knows_its_views_alr
         samples.ledger_of(KNOWN, store).take_charge()
     store._views = views.remembered((), KNOWN)
     samples.ledger_of(KNOWN, store).take_charge()
+
+
+def test_a_writer_vouches_for_the_store_before_its_first_write() -> None:
+    store = MemoryStore()
+    samples.ledger_of(KNOWN, store).take_charge()
+    reader = samples.ledger_of(KNOWN, store)
+    assert reader.follower.views == views.remembered((), KNOWN)
+    assert reader.fleet.revision == 0
 
 
 class Counted(MemoryStore):

@@ -38,9 +38,6 @@ class LogRoutes:
 
 
 def _query(params: Mapping[str, str]) -> changes.Query:
-    before, after = messages.whole_number(params, "before", 1), messages.whole_number(params, "after", 0)
-    if before is not None and after is not None:
-        raise errors.BadQuery("before and after cannot be used together; leave one of them out")
     limit = messages.whole_number(params, "limit", 1) or LIMIT
     if limit > MAX_LIMIT:
         raise errors.BadQuery(f"limit is {limit}; it must be at most {MAX_LIMIT}, so page with after or before")
@@ -50,8 +47,8 @@ def _query(params: Mapping[str, str]) -> changes.Query:
         actor=params.get("actor"),
         since=messages.moment(params, "since"),
         until=messages.moment(params, "until"),
-        before=before,
-        after=after,
+        before=messages.whole_number(params, "before", 1),
+        after=messages.whole_number(params, "after", 0),
         limit=limit,
     )
 

@@ -377,7 +377,7 @@ def _log(kinds: Kinds, samples: Samples) -> dict[str, Item]:
         _query("before", "Below this revision, for paging.", {"type": "integer", "minimum": 1, "maximum": 10**15 - 1}),
         _query(
             "after",
-            "Above this revision, oldest first; not together with before.",
+            "Above this revision, oldest first; with before, up to there.",
             {"type": "integer", "minimum": 0, "maximum": 10**15 - 1},
         ),
     ]
