@@ -104,7 +104,7 @@ def test_characters_that_grow_when_they_are_encoded_are_counted_as_they_are_sent
 
 
 def test_eighty_percent_is_a_warning(ledger: Ledger) -> None:
-    for size, warned in ((700_000, False), (760_000, True)):
+    for size, warned in ((700_000, False), (737_279, False), (737_280, True), (760_000, True)):
         draft = drafts.Draft(ledger.fleet)
         draft.replace(ROLEBINDINGS, "a", sized(ledger, size))
         draft.finish()
