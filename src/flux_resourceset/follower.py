@@ -1,6 +1,7 @@
-"""Keeps the fleet true to the log: compares numbers before every answer, and reads what came since.
+"""Keeps the fleet true to the log: compares numbers before every answer, and reads what came since in a thread.
 
-A few changes are read at once. Many are read in a thread, and meanwhile answers are made one by one (see ahead.py).
+On the event loop nothing waits for a disk or a network. Whoever asks while something is read waits for it; many changes take
+so long that answers are made one by one meanwhile (see ahead.py).
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typing import NamedTuple
 import msgspec
 
 from flux_resourceset import changes, errors, fleet, threads
-from flux_resourceset.ahead import Ahead, Late
+from flux_resourceset.ahead import Ahead, Late, Read, Unread
 from flux_resourceset.answers import compressed
 from flux_resourceset.changes import Document, Entry, Query, Stored
+from flux_resourceset.fleet import Key
 from flux_resourceset.kinds.model import Kinds
 from flux_resourceset.store import Followed, Outline, Store
 
@@ -26,7 +28,28 @@ log = logging.getLogger(__name__)
 
 LONG_LOOK_SECONDS = 0.05  # at a store that turns out to be unusable; a missing file takes less, a damaged fleet of thousands more
 PAGE_CHANGES = 1000  # of the log to hold at a time: a megabyte or some
-FEW_CHANGES = 250  # to read between two answers: some 50 microseconds each
+FEW_CHANGES = 250  # to take into the fleet between two answers: some 50 microseconds each
+
+
+class _Known(NamedTuple):
+    """Where the fleet stands: what a thread is to go on from, however the fleet goes on meanwhile."""
+
+    fleet: fleet.Fleet
+    head: changes.Head
+    own_step: fleet.Step | None
+    outline: Outline | None
+    opened: str  # when a writer last vouched for the log
+
+
+class _News(NamedTuple):
+    """What a store holds beyond what was known."""
+
+    known: _Known
+    store: Store
+    version: object  # before it was read: what came while it was read is found by the next look
+    own_step: fleet.Step | None  # of this process, if the log has it
+    behind: Followed | Outline | changes.Snapshot  # that; a snapshot where the log does not go on from what was known
+    loaded: fleet.Fleet | None  # of the snapshot
 
 
 class Follower:
@@ -38,16 +61,18 @@ class Follower:
         self.views: tuple[changes.View, ...] = ()  # that the store's documents were written for
         self.own_step: fleet.Step | None = None  # that this very process is committing
         self._open_store = open_store
-        self._store: Store | None = None
+        self._store: Store | None = None  # belongs to the thread that catches up, while one does
         self._version: object = None
         self._opened = ""  # when a writer last vouched for the log
         self._doubt = ""  # what the last look found wrong
         self._look_again = 0.0  # monotonic time before which that is taken as still true
         self._checked = False
         self._ahead: Ahead | None = None
-        self._reading: asyncio.Task[None] | None = None  # what the log is ahead by
-        self._could_not_read = False  # it in the thread: then the next look reads it, and tells everybody what is wrong
-        self._thread = ThreadPoolExecutor(1, "follower")
+        self._catching_up: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None] | None = None  # many changes, to their end
+        self._could_not_read = False  # them, beside: then all of them are read by whoever looks, and everybody waits
+        self._few = ThreadPoolExecutor(1, "follower-few")
+        self._many = ThreadPoolExecutor(1, "follower-many")  # of its own, so that nobody who asks for little waits for it
 
     # Asking, on the event loop
 
@@ -62,23 +87,30 @@ class Follower:
         return self._answer(key, packed)
 
     def _answer(self, key: bytes, packed: bool) -> bytes:
-        if self._ahead is None:
-            return self.fleet.answer(key, packed)
-        with damage_reported():
-            return self._ahead.answer(key, packed)
+        return self.fleet.answer(key, packed) if self._ahead is None else _answer_ahead(self._ahead, key, packed, {})
 
     async def wait_for_answer(self, key: bytes, packed: bool) -> bytes:
-        try:
-            return self.answer(key, packed)
-        except Late:
-            return (await self.fresh()).answer(key, packed)
+        """The same, once all that it takes was read."""
+        await self.catch_up()
+        ahead = self._ahead
+        if ahead is None:
+            return self.fleet.answer(key, packed)
+        read: dict[Key, Document | None] = {}
+        while self._ahead is ahead:  # else what was read for it is worth nothing any more
+            try:
+                return _answer_ahead(ahead, key, packed, read)
+            except Unread as unread:
+                read |= await asyncio.get_running_loop().run_in_executor(self._few, _read, ahead, unread.keys)
+            except Late:
+                break
+        return (await self.fresh()).answer(key, packed)
 
     async def fresh(self) -> fleet.Fleet:
         """The fleet as the log says it is, once all of it was read; or Unavailable."""
-        self.look()
+        await self.catch_up()
         while self._reading is not None:
             await asyncio.shield(self._reading)
-            self.look()
+            await self.catch_up()
         return self.fleet
 
     def _check(self) -> None:
@@ -97,95 +129,124 @@ class Follower:
     # Looking
 
     def look(self) -> None:
-        """Learn what came behind the fleet, and read it if it is not much; or raise Unavailable: no answer can be vouched for."""
-        self._look(whole=False)
+        """Compare numbers. Late: something was written since, and has to be read; Unavailable: no answer can be vouched for."""
+        self._check_doubt()
+        if not self._is_current():
+            raise Late
+
+    async def catch_up(self) -> None:
+        """Wait until the fleet holds, or an outline names, all that was written before this call; or Unavailable."""
+        self._check_doubt()
+        if self._catching_up is not None:  # it began before this call, so it may lack what was written just now
+            await asyncio.wait([self._catching_up])
+        if self._is_current():
+            return
+        if self._catching_up is None:
+            self._catching_up = asyncio.ensure_future(self._catch_up())
+            self._catching_up.add_done_callback(self._have_caught_up)
+        await asyncio.shield(self._catching_up)
 
     def refresh(self) -> None:
         """Bring the fleet up to the store, whatever it takes; without an event loop."""
-        self._look(whole=True)
+        self._check_doubt()
+        if not self._is_current():
+            self._ahead = None
+            while not self._take(self._news(self._known(), whole=True)):
+                pass  # this process has written meanwhile
 
-    def _look(self, *, whole: bool) -> None:
-        started = self._clock()
-        if started < self._look_again:
+    def _check_doubt(self) -> None:
+        if self._clock() < self._look_again:
             raise errors.Unavailable(self._doubt)
-        known = self._store is not None
+
+    def _is_current(self) -> bool:
+        if self._store is None or self._catching_up is not None:
+            return False
+        try:
+            current = self._store.version() == self._version
+        except errors.Unavailable:
+            return False  # whoever reads it finds out what is wrong
+        if current:
+            self.seen = self._clock()
+        return current
+
+    async def _catch_up(self) -> None:
+        run, whole = asyncio.get_running_loop().run_in_executor, self._could_not_read
+        while not self._take(news := await run(self._few, self._news, self._known(), whole)):
+            pass  # this process has written meanwhile
+        if isinstance(news.behind, changes.Snapshot):
+            self._many.submit(_free_fleet, news.known.fleet)
+
+    def _have_caught_up(self, catching_up: asyncio.Task[None]) -> None:
+        self._catching_up = None
+        if catching_up.cancelled() or catching_up.exception() is not None:  # those who wait are told; there may be none left
+            self._ahead = None
+
+    def _known(self) -> _Known:
+        self._version = None  # whatever becomes of the reading, it is worth nothing any more
+        outline = None if self._ahead is None else self._ahead.outline
+        return _Known(self.fleet, self.fleet.head, self.own_step, outline, self._opened)
+
+    # Reading, in a thread
+
+    def _news(self, known: _Known, whole: bool) -> _News:
+        started = self._clock()
+        was_open = self._store is not None
         try:
             try:
-                self._look_once(whole)
+                return self._read_news(known, whole)
             except errors.Unavailable:
-                if not known:
+                if not was_open:
                     raise
-                self._look_once(whole)  # the file may have been replaced by a good one: open what is there now
+                return self._read_news(known, whole)  # the file may have been replaced by a good one: open what is there now
         except errors.Unavailable as exc:
             now = self._clock()
             if now - started > LONG_LOOK_SECONDS:  # then rest as long: others want to be told so, and /health answered
                 self._doubt, self._look_again = exc.detail, now + (now - started)
             raise
-        self.seen, self._could_not_read = self._clock(), False
 
-    def _look_once(self, whole: bool) -> None:
+    def _read_news(self, known: _Known, whole: bool) -> _News:
+        """What the log holds behind the fleet, if it proves to go on from there; or else everything anew."""
         try:
             if self._store is None:
                 self._store = self._open_store()
-                self._version = None
-            version = self._store.version()
-            if version != self._version:
-                self._follow(self._store, whole or self._could_not_read)
-                self._version = version
+            store, version = self._store, self._store.version()
+            with damage_reported():
+                step = _own_step(store, known)
+                head = step.after if step else known.head
+                followed = None
+                if known.fleet.epoch:
+                    followed = store.follow(head) if whole else store.follow_few(head, FEW_CHANGES, known.outline)
+                if followed is not None:
+                    return _News(known, store, version, step, followed, None)
+                snapshot = store.snapshot()
+                return _News(known, store, version, None, snapshot, _loaded(self.kinds, known, snapshot))
         except errors.Unavailable:
             self._let_go()
             raise
 
-    def _follow(self, store: Store, whole: bool) -> None:
-        """Prove that the log goes on from where the fleet stands, and go on with it; or load everything anew."""
-        with damage_reported():
-            self._take_own(store)
-            if not self.fleet.epoch:
-                self._load(store.snapshot())
-                return
-            head = self.fleet.head
-            outline = None if self._ahead is None else self._ahead.outline
-            followed = store.follow(head) if whole else store.follow_few(head, FEW_CHANGES, outline)
-            if isinstance(followed, Outline):
-                self._read_on(store, followed)
-                return
-            self._ahead = None
-            if followed is None:
-                self._load(store.snapshot())
-            else:
-                self.go_on(followed)
-
-    def _take_own(self, store: Store) -> None:
-        """What this very process has just committed need not be read again, however large it is."""
-        step = self.own_step
-        if step is not None and step.before == self.fleet.head and store.continues(step.after):
+    def _take(self, news: _News) -> bool:
+        """Become what was read, between two answers; False if the fleet is not any more what that goes on from."""
+        known, step = news.known, news.own_step
+        if step is not None and self.fleet is known.fleet and self.fleet.head == known.head:
             self.fleet.take(step)
+        if self.fleet is not known.fleet or self.fleet.head != (step.after if step else known.head):
+            return False
+        if isinstance(news.behind, Outline):
+            self._read_on(news.store, news.behind)
+        else:
+            self._ahead = None
+            if isinstance(news.behind, Followed):
+                with damage_reported():
+                    self.go_on(news.behind)
+            elif news.loaded is not None:
+                self.fleet, self.views, self._opened = news.loaded, news.behind.views, news.behind.opened
+        self._version, self.seen, self._could_not_read = news.version, self._clock(), False
+        return True
 
     def go_on(self, followed: Followed) -> None:
         self.fleet.apply(followed.entries, followed.hash)
         self.views, self._opened = followed.views, followed.opened
         self.fleet.compare_views(followed.views)  # also when they are the same: what clusters refer to may be new
-
-    def _load(self, snapshot: changes.Snapshot) -> None:
-        """A log that does not go on from where it was is only taken from those who may say so."""
-        before = self.fleet
-        if before.epoch and snapshot.epoch != before.epoch and before.epoch not in snapshot.replaced:
-            raise errors.Unavailable(
-                f"the store is another one now (its epoch is {snapshot.epoch}, not {before.epoch}), and no import says why; "
-                "put the right one back, or restart this server if it is meant"
-            )
-        if before.epoch == snapshot.epoch and self._opened >= snapshot.opened:
-            raise errors.Unavailable(
-                f"the log ends at revision {snapshot.revision} and does not go on from revision {before.revision}, which was "
-                "followed; put the newest files back, or restart the writer if an older state is meant"
-            )
-        fresh = fleet.Fleet(self.kinds)
-        fresh.load(snapshot)
-        self.fleet, self.views, self._opened = fresh, snapshot.views, snapshot.opened
-        if before.epoch:
-            revisions = {"before": before.revision, "now": fresh.revision}
-            log.warning("the log does not go on from where it was: everything was loaded anew", extra=revisions)
-        _report(fresh)
 
     # Reading on in a thread
 
@@ -202,7 +263,7 @@ class Follower:
 
     async def _read_to_end(self, store: Store) -> None:
         run = asyncio.get_running_loop().run_in_executor
-        followed = await run(self._thread, store.follow, self.fleet.head)
+        followed = await run(self._many, store.follow, self.fleet.head)
         if followed is not None:
             await self.go_on_in_thread(followed)
 
@@ -210,13 +271,13 @@ class Follower:
         """go_on(), but answers are given meanwhile: on a fleet beside, which comes in the place of this one at the end."""
         run = asyncio.get_running_loop().run_in_executor
         before = self.fleet
-        successor = await run(self._thread, _successor, before.copied(), followed)
+        successor = await run(self._many, _successor, before.copied(), followed)
         if self.fleet is before and before.head == successor.head_before:  # else somebody else was faster
             successor.fleet.inherit(before, successor.untrue)
             self.fleet, self.views, self._opened = successor.fleet, followed.views, followed.opened
             self._ahead = self._version = None  # the next look tells what came meanwhile
         del before
-        await run(self._thread, _free, successor)
+        await run(self._many, _free, successor)
 
     # Reading what grows with the fleet or the log, in threads
 
@@ -245,8 +306,10 @@ class Follower:
     @property
     def store(self) -> Store:
         """As it was last looked at."""
-        assert self._store is not None
-        return self._store
+        store = self._store
+        if store is None:
+            raise errors.Unavailable("the store has to be opened again; try again")
+        return store
 
     def snapshot(self) -> changes.Snapshot:
         """Everything the store holds, of whatever kind, known here or not. Grows with documents."""
@@ -262,10 +325,47 @@ class Follower:
         self._let_go()
 
     def _let_go(self) -> None:
-        self._ahead = None
         if self._store is not None:
             self._store.close()
         self._store = None
+
+
+def _own_step(store: Store, known: _Known) -> fleet.Step | None:
+    """What this very process has just committed need not be read again, however large it is."""
+    step = known.own_step
+    return step if step is not None and step.before == known.head and store.continues(step.after) else None
+
+
+def _loaded(kinds: Kinds, known: _Known, snapshot: changes.Snapshot) -> fleet.Fleet:
+    """Everything anew. A log that does not go on from where it was is only taken from those who may say so."""
+    before = known.fleet
+    if before.epoch and snapshot.epoch != before.epoch and before.epoch not in snapshot.replaced:
+        raise errors.Unavailable(
+            f"the store is another one now (its epoch is {snapshot.epoch}, not {before.epoch}), and no import says why; "
+            "put the right one back, or restart this server if it is meant"
+        )
+    if before.epoch == snapshot.epoch and known.opened >= snapshot.opened:
+        raise errors.Unavailable(
+            f"the log ends at revision {snapshot.revision} and does not go on from revision {known.head.revision}, which was "
+            "followed; put the newest files back, or restart the writer if an older state is meant"
+        )
+    fresh = fleet.Fleet(kinds)
+    fresh.load(snapshot)
+    if before.epoch:
+        revisions = {"before": known.head.revision, "now": fresh.revision}
+        log.warning("the log does not go on from where it was: everything was loaded anew", extra=revisions)
+    _report(fresh)
+    return fresh
+
+
+def _answer_ahead(ahead: Ahead, key: bytes, packed: bool, read: Read) -> bytes:
+    with damage_reported():
+        return ahead.answer(key, packed, read)
+
+
+def _read(ahead: Ahead, keys: list[Key]) -> Read:
+    with damage_reported():
+        return ahead.read(keys)
 
 
 def _matching(stored: dict[str, Stored], matches: Callable[[Document], bool]) -> list[Document]:
@@ -314,6 +414,13 @@ def _free(successor: _Successor) -> None:
     while successor.replaced:
         successor.replaced.pop()
     changes.let_go(successor.entries)
+
+
+def _free_fleet(former: fleet.Fleet) -> None:
+    """Likewise."""
+    for of_kind in former.documents.values():
+        while of_kind:
+            of_kind.popitem()
 
 
 def _report(fresh: fleet.Fleet) -> None:

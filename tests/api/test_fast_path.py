@@ -327,6 +327,7 @@ def fast() -> poll.Fast:
     memory = MemoryStore()
     ledger = Ledger(Follower(kind_files.load(), lambda: memory))
     ledger.write_now(lambda draft: draft.create(ledger.kinds.clusters, cluster("one", cluster_dns=DEMO_DNS)), Origin("test"))
+    ledger.follower.refresh()  # so that the first poll finds nothing to wait for
     known = tokens.Tokens([tokens.Token.of("read", "read", live.READ)])
     return poll.Fast(ledger.follower, known, metrics.Metrics(ledger.follower))
 

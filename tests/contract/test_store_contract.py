@@ -200,15 +200,15 @@ def test_many_names_that_came_along_are_outlined_too(store: Store, peer: Store) 
     assert not isinstance(peer.follow_few(head, 100_000), Outline)
 
 
-def test_one_document_is_read_as_it_is_at_the_end_of_the_log(store: Store, peer: Store) -> None:
+def test_some_documents_are_read_as_they_are_at_the_end_of_the_log(store: Store, peer: Store) -> None:
     commit(store, entry(1, create("n", "a", x=1), create("n", "b")))
     commit(store, entry(2, update("n", {"id": "a", "x": 1}, {"id": "a", "x": 2}), delete("n", {"id": "b"})))
-    assert peer.document("n", "a", store.head()) == store.snapshot().documents["n"]["a"]
-    assert peer.document("n", "b", store.head()) is None
-    assert peer.document("m", "a", store.head()) is None
+    keys = [("n", "a"), ("n", "b"), ("m", "a")]
+    assert peer.stored(keys, store.head()) == {("n", "a"): store.snapshot().documents["n"]["a"]}
+    assert peer.stored([], store.head()) == {}
     before = store.head()
     commit(store, entry(3, create("n", "c")))
-    assert peer.document("n", "a", before) is None
+    assert peer.stored(keys, before) is None
 
 
 def test_a_commit_tells_the_hash_of_the_end(store: Store) -> None:

@@ -53,7 +53,6 @@ EXPLAINED: dict[str, str] = {
         ],
         "they are freed all the same, in one go",
     ),
-    f"{_SRC}/ahead.py Ahead._newest: if key in self._definitions: → if False:": "they are read again, alike",
     f"{_SRC}/follower.py Follower.__init__: self._look_again = 0.0 # monotonic time before which that is taken as still true → "
     "self._look_again = 1.0 # monotonic time before which that is taken as still true": "a second after the machine was started",
     f'{_SRC}/follower.py Follower.__init__: self._opened = "" # when a writer last vouched for the log → '

@@ -48,7 +48,14 @@ KNOWN = (
     Known(_FOLLOWER, "the store is not looked at", "        self._check()\n        return", "        return"),
     Known(_AHEAD, "a changed cluster is taken for one that is not", "[(CLUSTERS, id), *named]", "named"),
     Known(_AHEAD, "a changed definition is taken for one that is not", "[(CLUSTERS, id), *named]", "[(CLUSTERS, id)]"),
-    Known(_AHEAD, "what a document was, not what it is", "if changed else self._fleet", "if not changed else self._fleet"),
+    Known(_AHEAD, "what a document was, not what it is", "        if key in self.outline.changed:\n", "        if False:\n"),
+    Known(_FOLLOWER, "what was written while others wait is missed", "await asyncio.wait([self._catching_up])", "pass"),
+    Known(
+        _FOLLOWER,
+        "what this process wrote meanwhile is taken back",
+        "if self.fleet is not known.fleet or self.fleet.head != (step.after if step else known.head):",
+        "if False:",
+    ),
     Known(
         _POLL,
         "a token that is bound to a cluster reads the others",

@@ -12,7 +12,7 @@ import pytest
 
 from flux_resourceset import drafts, errors, follower
 from flux_resourceset.ahead import Late
-from flux_resourceset.changes import Head, Query, View
+from flux_resourceset.changes import Head, Query, Snapshot, View
 from flux_resourceset.follower import Follower
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.kinds.model import CLUSTERS
@@ -36,7 +36,7 @@ class SlowStore(MemoryStore):
         self.broken = False
 
     def follow(self, known: Head) -> Followed | None:
-        if threading.current_thread().name.startswith("follower"):
+        if threading.current_thread().name.startswith("follower-many"):
             assert self.may_be_read.wait(30)
             if self.broken:
                 raise errors.Unavailable("the disk is on fire")
@@ -72,6 +72,12 @@ class Pair:
     def truth(self, key: bytes) -> bytes:
         return self.writer.fleet.answer(key)
 
+    async def answered(self, key: bytes, packed: bool = False) -> bytes:
+        """While the log is ahead: by those who follow it, without its being read to its end."""
+        answer = await self.follower.wait_for_answer(key, packed)
+        assert not self.store.may_be_read.is_set()
+        return answer
+
 
 @pytest.fixture
 def pair(monkeypatch: pytest.MonkeyPatch) -> Pair:
@@ -93,12 +99,25 @@ def assign(id: str, name: str) -> Callable[[drafts.Draft], Any]:
     return lambda draft: draft.assign(id, NAMESPACES, name, {})
 
 
+def test_what_was_written_since_has_to_be_read_first(pair: Pair) -> None:
+    async def test() -> None:
+        pair.follower.answer(key("c0"), False)
+        samples.write(pair.writer, assign("c0", "n2"))
+        with pytest.raises(Late):
+            pair.follower.answer(key("c0"), False)
+        assert await pair.answered(key("c0")) == pair.truth(key("c0"))
+        assert pair.follower.answer(key("c0"), False) == pair.truth(key("c0"))
+
+    run(test, pair)
+
+
 def test_what_was_not_changed_is_answered_at_once(pair: Pair) -> None:
     async def test() -> None:
         before = pair.follower.answer(key("c1"), False)
         pair.write(assign("c0", "n2"))
+        await pair.follower.catch_up()
         assert pair.follower.answer(key("c1"), False) is before
-        assert pair.follower.answer(key("c0"), False) == pair.truth(key("c0"))
+        assert await pair.answered(key("c0")) == pair.truth(key("c0"))
         assert pair.follower.fleet.revision == 3
 
     run(test, pair)
@@ -111,9 +130,9 @@ def test_what_was_changed_is_answered_as_it_is_now(pair: Pair) -> None:
         pair.write(assign("c0", "n2"), lambda draft: draft.merge(COMPONENTS, "p1", {"oci_tag": "2.0.0"}))
         for changed in (key("c0"), key("c1", "platform-components")):
             for _ in range(2):
-                assert pair.follower.answer(changed, False) == pair.truth(changed)
-            assert pair.follower.answer(changed, True) == pair.writer.fleet.answer(changed, True)
-        assert b"2.0.0" in pair.follower.answer(key("c1", "platform-components"), False)
+                assert await pair.answered(changed) == pair.truth(changed)
+            assert await pair.answered(changed, True) == pair.writer.fleet.answer(changed, True)
+        assert b"2.0.0" in pair.follower.answer(key("c2", "platform-components"), False)  # the definition was read before
         assert pair.follower.fleet.revision == 3
 
     run(test, pair)
@@ -122,10 +141,10 @@ def test_what_was_changed_is_answered_as_it_is_now(pair: Pair) -> None:
 def test_what_went_on_again_is_answered_as_it_is_then(pair: Pair) -> None:
     async def test() -> None:
         pair.write(assign("c0", "n2"))
-        assert pair.follower.answer(key("c0"), False) == pair.truth(key("c0"))
+        assert await pair.answered(key("c0")) == pair.truth(key("c0"))
         pair.write(lambda draft: draft.unassign("c0", NAMESPACES, "n1"), assign("c1", "n2"))
         for id in ("c0", "c1", "c2"):
-            assert pair.follower.answer(key(id), False) == pair.truth(key(id))
+            assert await pair.answered(key(id)) == pair.truth(key(id))
         pair.store.may_be_read.set()
         assert (await pair.follower.fresh()).revision == 5
         assert pair.follower.fleet.documents == pair.writer.fleet.documents
@@ -145,6 +164,7 @@ def test_what_went_on_again_is_answered_as_it_is_then(pair: Pair) -> None:
 def test_what_cannot_be_told_yet_is_waited_for(pair: Pair, id: str, work: Callable[[drafts.Draft], Any]) -> None:
     async def test() -> None:
         pair.write(work)
+        await pair.follower.catch_up()
         with pytest.raises(Late):
             pair.follower.answer(key(id), False)
         waiting = asyncio.ensure_future(pair.follower.wait_for_answer(key(id), False))
@@ -162,6 +182,7 @@ def test_a_name_that_nobody_has_any_more_is_waited_for(pair: Pair) -> None:
             lambda draft: draft.delete(KNOWN.clusters, "c0"),
             lambda draft: draft.create(KNOWN.clusters, cluster("heir", cluster_dns="c0.example.com")),
         )
+        await pair.follower.catch_up()
         with pytest.raises(Late):
             pair.follower.answer(key("c0"), False)
         pair.store.may_be_read.set()
@@ -176,7 +197,7 @@ def test_a_reference_without_a_definition_does_not_make_others_wait(pair: Pair) 
 
     async def test() -> None:
         pair.write(assign("c0", "n2"))
-        assert pair.follower.answer(key("c0"), False) == pair.truth(key("c0"))
+        assert await pair.answered(key("c0")) == pair.truth(key("c0"))
 
     run(test, pair)
 
@@ -185,7 +206,7 @@ def test_a_view_that_does_not_exist_is_said_at_once(pair: Pair) -> None:
     async def test() -> None:
         pair.write(assign("c0", "n2"))
         with pytest.raises(errors.NotFound):
-            pair.follower.answer(key("c0", "nothing"), False)
+            await pair.answered(key("c0", "nothing"))
 
     run(test, pair)
 
@@ -205,19 +226,21 @@ def test_answers_that_are_still_true_are_kept(pair: Pair) -> None:
     run(test, pair)
 
 
-def test_a_log_that_the_thread_cannot_read_is_read_at_the_next_look(pair: Pair) -> None:
+def test_a_log_that_cannot_be_read_beside_is_read_while_everybody_waits(pair: Pair) -> None:
     async def test() -> None:
         pair.write(assign("c0", "n2"))
         pair.store.broken = True
         pair.store.may_be_read.set()
         with pytest.raises(errors.Unavailable, match="on fire"):
             await pair.follower.fresh()
-        assert pair.follower.answer(key("c0"), False) == pair.truth(key("c0"))
+        assert await pair.follower.wait_for_answer(key("c0"), False) == pair.truth(key("c0"))
         assert pair.follower.fleet.revision == 4
         pair.store.broken = False
+        pair.store.may_be_read.clear()
         pair.write(assign("c1", "n2"))
-        pair.follower.look()
-        assert pair.follower.fleet.revision == 4  # in the thread again
+        await pair.follower.catch_up()
+        assert pair.follower.fleet.revision == 4  # beside again
+        pair.store.may_be_read.set()
         assert (await pair.follower.fresh()).revision == 5
 
     run(test, pair)
@@ -234,9 +257,9 @@ def test_a_damaged_entry_among_many_is_doubt_for_everybody(pair: Pair) -> None:
             await pair.follower.fresh()
         for _ in range(2):
             with pytest.raises(errors.Unavailable, match="damaged"):
-                pair.follower.answer(key("c1"), False)
+                await pair.follower.wait_for_answer(key("c1"), False)
             with pytest.raises(errors.Unavailable, match="damaged"):
-                pair.follower.look()
+                await pair.follower.catch_up()
 
     run(test, pair)
 
@@ -246,7 +269,7 @@ def test_a_damaged_document_is_doubt(pair: Pair) -> None:
         pair.write(assign("c0", "n2"))
         del pair.store.documents[CLUSTERS]["c0"].body["cluster_dns"]
         with pytest.raises(errors.Unavailable, match="damaged"):
-            pair.follower.answer(key("c0"), False)
+            await pair.answered(key("c0"))
 
     run(test, pair)
 
@@ -257,6 +280,7 @@ def test_other_views_make_everything_wait(pair: Pair) -> None:
         pair.store._views = ()
         pair.store._opened = "9"
         pair.follower.views = (View("namespaces", "namespaces", "namespaces"),)
+        await pair.follower.catch_up()
         with pytest.raises(Late):
             pair.follower.answer(key("c1"), False)
 
@@ -268,7 +292,7 @@ def test_a_write_goes_on_top_of_what_is_still_being_read(pair: Pair) -> None:
 
     async def test() -> None:
         pair.write(assign("c0", "n2"))
-        pair.follower.answer(key("c1"), False)
+        await pair.answered(key("c1"))
         writing = asyncio.ensure_future(ledger.write(assign("c1", "n2"), ORIGIN))
         await asyncio.sleep(0.01)
         assert not writing.done()
@@ -279,7 +303,7 @@ def test_a_write_goes_on_top_of_what_is_still_being_read(pair: Pair) -> None:
         pair.writer.follower.refresh()
         assert pair.follower.fleet.documents == pair.writer.fleet.documents
         for id in ("c0", "c1"):
-            assert pair.follower.answer(key(id), False) == pair.truth(key(id))
+            assert await pair.follower.wait_for_answer(key(id), False) == pair.truth(key(id))
 
     run(test, pair)
 
@@ -330,7 +354,7 @@ def test_a_follower_takes_an_outline_only_for_many() -> None:
 
     async def test() -> None:
         pair.write(assign("c0", "n2"))
-        assert pair.follower.answer(key("c0"), False) == pair.truth(key("c0"))
+        assert await pair.answered(key("c0")) == pair.truth(key("c0"))
         assert pair.follower.fleet.revision == 4
 
     run(test, pair)
@@ -339,25 +363,148 @@ def test_a_follower_takes_an_outline_only_for_many() -> None:
 def test_nobody_answers_from_a_store_that_was_let_go(pair: Pair) -> None:
     async def test() -> None:
         pair.write(assign("c0", "n2"))
-        pair.follower.answer(key("c0"), False)
+        await pair.answered(key("c0"))
         lost = errors.Unavailable("the file is gone")
 
         def version() -> object:
             raise lost
 
         pair.store.version = version  # type: ignore[method-assign]
-        await asyncio.sleep(0)
-        with pytest.raises(errors.Unavailable, match="gone"):
+        with pytest.raises(Late):
             pair.follower.answer(key("c1"), False)
+        for _ in range(2):
+            with pytest.raises(errors.Unavailable, match="gone"):
+                await pair.answered(key("c1"))
 
     run(test, pair)
 
 
-def test_a_follower_of_nothing_loads_everything_at_once(pair: Pair) -> None:
-    assert Follower(KNOWN, lambda: pair.store).fleet.revision == 0
-    fresh = Follower(KNOWN, lambda: pair.store)
-    fresh.look()
-    assert fresh.fleet.documents == pair.writer.fleet.documents
+def test_a_follower_of_nothing_loads_everything(pair: Pair) -> None:
+    follower = Follower(KNOWN, lambda: pair.store)
+    assert follower.fleet.revision == 0
+    assert asyncio.run(follower.fresh()).documents == pair.writer.fleet.documents
+
+
+class OffTheLoop:
+    """A store of which nobody may ask anything but its version on the event loop."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self.asked: set[str] = set()
+        self.lost = False
+
+    def version(self) -> object:
+        if self.lost:
+            raise errors.Unavailable("the file is gone")
+        return self._store.version()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def method(*arguments: Any) -> Any:
+            assert threading.current_thread() is not threading.main_thread(), name
+            self.asked.add(name)
+            return getattr(self._store, name)(*arguments)
+
+        return method
+
+
+def test_nothing_is_read_opened_or_loaded_on_the_event_loop(pair: Pair) -> None:
+    """Neither a few changes, nor many, nor everything anew, nor a store that was lost."""
+    store: Any = OffTheLoop(pair.store)
+    follower = Follower(KNOWN, lambda: store.opened() or store)
+    pair.store.opened = lambda: None  # type: ignore[attr-defined]  # so that it is asked like the rest
+
+    async def test() -> None:
+        assert (await follower.fresh()).revision == 3
+        samples.write(pair.writer, assign("c0", "n2"))
+        assert await follower.wait_for_answer(key("c0"), False) == pair.truth(key("c0"))
+        pair.write(assign("c1", "n2"))
+        assert await follower.wait_for_answer(key("c1"), False) == pair.truth(key("c1"))
+        pair.store.may_be_read.set()
+        assert (await follower.fresh()).revision == 5
+        pair.writer.restore(lambda state: (Snapshot("another", 0, {}, ()), []))
+        assert (await follower.fresh()).epoch == "another"
+        store.lost = True
+        with pytest.raises(errors.Unavailable, match="gone"):
+            await follower.fresh()
+        store.lost = False
+        assert (await follower.fresh()).epoch == "another"
+
+    run(test, pair)
+    assert store.asked == {"opened", "snapshot", "follow_few", "stored", "follow", "close"}
+
+
+class Held:
+    """Reads what few changes there are at once, and tells only when it may."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._follow_few = store.follow_few
+        self.has_read, self.may_tell = threading.Event(), threading.Event()
+        store.follow_few = self.follow_few  # type: ignore[assignment,method-assign]
+
+    def follow_few(self, *arguments: Any) -> Any:
+        read = self._follow_few(*arguments)
+        self.has_read.set()
+        assert self.may_tell.wait(30)
+        return read
+
+
+def test_whoever_asks_while_others_wait_sees_what_was_written_meanwhile() -> None:
+    pair = Pair()
+    held = Held(pair.store)
+
+    async def test() -> None:
+        samples.write(pair.writer, assign("c0", "n2"))
+        first = asyncio.ensure_future(pair.follower.fresh())
+        assert await asyncio.to_thread(held.has_read.wait, 30)
+        samples.write(pair.writer, assign("c1", "n2"))
+        second = asyncio.ensure_future(pair.follower.wait_for_answer(key("c1"), False))
+        await asyncio.sleep(0)
+        held.may_tell.set()
+        assert await second == pair.truth(key("c1"))
+        await first
+
+    run(test, pair)
+
+
+def test_what_was_read_before_this_process_went_on_is_read_again() -> None:
+    store = BeatenStore()
+    other, ledger = samples.ledger_of(KNOWN, store), samples.ledger_of(KNOWN, store)
+    held = Held(store)
+
+    async def test() -> None:
+        loop, polls = asyncio.get_running_loop(), []
+
+        def overtake() -> None:
+            samples.create(other, "namespaces", namespace("a"))
+            polls.append(asyncio.run_coroutine_threadsafe(ledger.follower.catch_up(), loop))
+            assert held.has_read.wait(30)
+
+        store.before_begin = overtake
+        assert (await ledger.write(lambda draft: draft.create(NAMESPACES, namespace("b")), ORIGIN)).revision == 2
+        held.may_tell.set()
+        await asyncio.wrap_future(polls[0])
+        assert (await ledger.follower.fresh()).revision == 2
+        assert set(ledger.fleet.documents["namespaces"]) == {"a", "b"}
+
+    asyncio.run(asyncio.wait_for(test(), 30))
+
+
+def test_a_follower_is_not_kept_from_answering_by_writes_without_end(pair: Pair) -> None:
+    """What is written while it reads is for the next look."""
+    follow_few = pair.store.follow_few
+
+    def overtaken(*arguments: Any) -> Any:
+        answer = follow_few(*arguments)
+        samples.write(pair.writer, lambda draft: draft.create(NAMESPACES, namespace(f"more-{draft.base.revision}")))
+        return answer
+
+    pair.store.follow_few = overtaken  # type: ignore[assignment,method-assign]
+
+    async def test() -> None:
+        samples.write(pair.writer, assign("c0", "n2"))
+        assert await pair.follower.wait_for_answer(key("c0"), False) == pair.truth(key("c0"))
+
+    run(test, pair)
 
 
 # One look for all that are read in one turn of the event loop
@@ -369,6 +516,9 @@ def test_what_is_read_in_one_turn_shares_one_look(pair: Pair) -> None:
         samples.write(pair.writer, assign("c0", "n2"))
         assert pair.follower.answer_read(key("c0"), False) is before  # it was read before that write
         await asyncio.sleep(0)
+        with pytest.raises(Late):
+            pair.follower.answer_read(key("c0"), False)
+        await pair.follower.catch_up()
         assert pair.follower.answer_read(key("c0"), False) == pair.truth(key("c0")) != before
 
     run(test, pair)
@@ -378,7 +528,9 @@ def test_the_look_of_a_task_is_nobody_elses(pair: Pair) -> None:
     async def test() -> None:
         before = await pair.follower.wait_for_answer(key("c0"), False)
         samples.write(pair.writer, assign("c0", "n2"))
-        assert pair.follower.answer_read(key("c0"), False) == pair.truth(key("c0")) != before
+        with pytest.raises(Late):
+            pair.follower.answer_read(key("c0"), False)
+        assert await pair.answered(key("c0")) == pair.truth(key("c0")) != before
 
     run(test, pair)
 

@@ -373,7 +373,7 @@ def test_a_poll_that_is_faster_than_the_writer_takes_what_it_committed_and_whate
     def happening() -> None:
         if another:
             write(other, lambda draft: draft.merge(NAMESPACES, "a", {"labels": {"by": "other"}}))
-        ledger.follower.look()
+        ledger.follower.refresh()
         polled.append(samples.stored(ledger, "namespaces", "a")["labels"])
 
     store.happens = happening

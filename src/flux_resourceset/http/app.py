@@ -156,7 +156,7 @@ class _OwnRoutes:
     async def ready(self, request: Request) -> Response:
         """Everybody may ask, so the reason (which names files) is for those who may read everything, and once for the log."""
         try:
-            self._follower.look()
+            await self._follower.catch_up()
         except errors.Unavailable as exc:
             if exc.detail != self._doubt:
                 log.warning("not ready: %s", exc.detail)
@@ -178,7 +178,7 @@ class _OwnRoutes:
     async def metrics(self, request: Request) -> Response:
         messages.query(request)
         try:
-            self._follower.look()
+            await self._follower.catch_up()
         except errors.Unavailable:
             pass  # that is what the age of the last sight tells
         return Response(self._metrics.exposition(), headers={"Content-Type": metrics.MEDIA_TYPE})

@@ -1,11 +1,12 @@
 """Where documents and the change log are kept. One protocol, one contract suite, a module per backend.
 
 A store knows nothing of kinds but that deleted clusters leave tombstones; what may be written is settled before.
-Its methods block: the ledger calls the slow ones in a thread.
+Its methods block, so they are called in threads, any of them at any time; but for version(), which compares numbers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol, Self
 
 import msgspec
@@ -82,7 +83,8 @@ class Transaction(Protocol):
 
 class Store(Protocol):
     def version(self) -> object:
-        """Cheap; differs once anything was committed since the last call, by whomever."""
+        """Differs once anything was committed since the last call, by whomever. Asked on the event loop, before every answer:
+        it compares numbers, and waits for nothing."""
 
     def snapshot(self) -> Snapshot: ...
 
@@ -94,19 +96,19 @@ class Store(Protocol):
     def follow(self, known: Head) -> Followed | None:
         """What came behind a head; None when the log does not go on from there: it was replaced, went back, or forked.
 
-        Grows with the changes; called in any thread, at any time.
+        Grows with the changes.
         """
 
     def follow_few(self, known: Head, few: int, before: Outline | None = None) -> Followed | Outline | None:
         """The same if these are few changes, and otherwise an outline of them; the one from before if it still holds."""
 
-    def document(self, kind: str, id: str, at: Head) -> Stored | None:
-        """A document as it is at the log's end; None if it is gone, or the log does not end there any more."""
+    def stored(self, keys: Iterable[tuple[str, str]], at: Head) -> dict[tuple[str, str], Stored] | None:
+        """Those of these documents (kind and id) that there are at the log's end; None if it does not end there any more."""
 
     def entries(self, after: int, until: int | None = None) -> list[Entry]:
         """The log above a revision, up to and including another one or else to its end, oldest first.
 
-        What was folded away is not in it. Called in any thread, at any time.
+        What was folded away is not in it.
         """
 
     def base(self) -> int:
@@ -116,7 +118,7 @@ class Store(Protocol):
         """Changes when the log was replaced, so that revisions no longer compare."""
 
     def find(self, query: Query) -> list[Entry]:
-        """The matching entries, in the order that the query says; called in any thread, at any time."""
+        """The matching entries, in the order that the query says."""
 
     def begin(self) -> Transaction:
         """Wait for the other writers and keep them out."""

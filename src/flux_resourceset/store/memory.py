@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import uuid
+from collections.abc import Iterable
 from typing import Self
 
 from flux_resourceset import changes
@@ -75,8 +76,10 @@ class MemoryStore:
         outline = Outline(self.head(), changed, self._views)
         return before if outline == before else outline
 
-    def document(self, kind: str, id: str, at: Head) -> Stored | None:
-        return self.documents.get(kind, {}).get(id) if self.head() == at else None
+    def stored(self, keys: Iterable[tuple[str, str]], at: Head) -> dict[tuple[str, str], Stored] | None:
+        if self.head() != at:
+            return None
+        return {(kind, id): self.documents[kind][id] for kind, id in keys if id in self.documents.get(kind, ())}
 
     def entries(self, after: int, until: int | None = None) -> list[Entry]:
         base = self._base.revision

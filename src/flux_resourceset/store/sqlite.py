@@ -1,7 +1,7 @@
 """The SQLite store: one file in WAL mode, shared by any number of processes.
 
-A connection belongs to one user at a time, and is closed by it: one to follow the log, one for every transaction, one for
-every search.
+A connection belongs to one user at a time, and is closed by it: one to see that something changed, one for every read, one
+for every transaction.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self
 
@@ -48,36 +48,32 @@ class SqliteStore:
         self._beside_again = 0.0
         with _translated_errors(path), sqlite_files.opening(path, at_start=create and not read_only):
             if read_only:
-                self._reader = self._open_reader()
+                self._watched = self._connected_to_read()
             else:
                 sqlite_files.prepare(path, create=create, begin_anew=begin_anew)
-                self._connect()
+                # it can write, so that the last one to be closed puts the -wal file away
+                self._watched = sqlite_files.connect_checked(path, "rw")
+                self._watched.execute("PRAGMA query_only = ON")
+            self._watched.execute("PRAGMA busy_timeout = 0")  # whoever asks for the version does not wait
+            self._watch = self._watched.cursor()
             self._identity, self._written = self._file()
             self._beside = self._files_beside()
             if not sqlite_files.are_open(self._beside):
-                self._reader.close()
+                self._watched.close()
                 raise self._replaced()
 
-    def _open_reader(self) -> sqlite3.Connection:
+    def _connected_to_read(self) -> sqlite3.Connection:
         if not sqlite_files.exists(self.path):
             raise errors.Unavailable(f"there is no database at {self.path}; {sqlite_files.REMEDY}")
         try:
-            connection = sqlite_files.connect_checked(self.path, "ro")
+            return sqlite_files.connect_checked(self.path, "ro")
         except sqlite3.OperationalError:
             # WAL needs a -shm file beside the database. On a read-only volume with no writer about there is none
             # and none can be made; then the file stands still, and can be read as it is until it changes.
             if os.path.exists(f"{self.path}-wal"):
                 raise
             self._frozen = os.stat(self.path).st_mtime_ns
-            connection = sqlite_files.connect_checked(self.path, "ro&immutable=1")
-        self._watch = connection.cursor()
-        return connection
-
-    def _connect(self) -> None:
-        # a writer's can write, so that the last one to be closed puts the -wal file away
-        self._reader = sqlite_files.connect_checked(self.path, "ro" if self.read_only else "rw")
-        self._reader.execute("PRAGMA query_only = ON")
-        self._watch = self._reader.cursor()
+            return sqlite_files.connect_checked(self.path, "ro&immutable=1")
 
     # Which files they are: lost and replaced ones must not go unnoticed
 
@@ -110,10 +106,6 @@ class SqliteStore:
                 self._beside_again = now + BESIDE_SECONDS
                 if self._files_beside() != self._beside:
                     raise self._replaced()
-            if written != self._written:  # what a connection remembers of a file that was written over is worth nothing
-                before = self._reader
-                self._connect()
-                before.close()  # only now: the last one to be closed takes the files beside the database with it
                 self._written = written
             return written, self._watch.execute("PRAGMA data_version").fetchone()[0]
         except sqlite3.Error as exc:
@@ -141,7 +133,7 @@ class SqliteStore:
             return sqlite_rows.continues(db, known)
 
     def follow(self, known: Head) -> Followed | None:
-        with self._reading_alone() as db:
+        with self._reading() as db:
             return _followed(db, known)
 
     def follow_few(self, known: Head, few: int, before: Outline | None = None) -> Followed | Outline | None:
@@ -153,43 +145,34 @@ class SqliteStore:
                 return before
             return Outline(head, sqlite_rows.changed(db, known.revision), views)
 
-    def document(self, kind: str, id: str, at: Head) -> Stored | None:
+    def stored(self, keys: Iterable[tuple[str, str]], at: Head) -> dict[tuple[str, str], Stored] | None:
         with self._reading() as db:
-            return sqlite_rows.document(db, kind, id) if sqlite_rows.head(db) == at else None
+            if sqlite_rows.head(db) != at:
+                return None
+            return {key: stored for key in keys if (stored := sqlite_rows.document(db, *key))}
 
     def entries(self, after: int, until: int | None = None) -> list[Entry]:
-        with self._reading_alone() as db:
+        with self._reading() as db:
             return list(sqlite_log.entries(db, after, until))
 
     def base(self) -> int:
-        with self._reading_alone() as db:
+        with self._reading() as db:
             return sqlite_rows.identity(db).base
 
     @contextlib.contextmanager
-    def _reading(self, own: sqlite3.Connection | None = None) -> Iterator[sqlite3.Connection]:
-        """Several selects that see one state, of the schema that this program knows."""
-        with _translated_errors(self.path):
-            connection = own or self._reader
-            connection.execute("BEGIN")
-            try:
-                sqlite_files.check_schema(connection, self.path)
-                yield connection
-            finally:
-                connection.execute("ROLLBACK")
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """Several selects that see one state, of the schema that this program knows; in any thread.
 
-    @contextlib.contextmanager
-    def _reading_alone(self) -> Iterator[sqlite3.Connection]:
-        """The same over a connection of one's own, for any thread."""
+        Over a connection of their own: what one remembers of a file that was written over is worth nothing.
+        """
         mode = "ro" if self._frozen is None else "ro&immutable=1"
-        with (
-            _translated_errors(self.path),
-            contextlib.closing(sqlite_files.connect(self.path, mode)) as own,
-            self._reading(own) as db,
-        ):
+        with _translated_errors(self.path), contextlib.closing(sqlite_files.connect(self.path, mode)) as db:
+            db.execute("BEGIN")
+            sqlite_files.check_schema(db, self.path)
             yield db
 
     def find(self, query: Query) -> list[Entry]:
-        with self._reading_alone() as db:
+        with self._reading() as db:
             return list(sqlite_log.matching(db, query))
 
     def begin(self) -> SqliteTransaction:
@@ -210,13 +193,13 @@ class SqliteStore:
         over the database, and nothing would be restored."""
         if not self.read_only and self.is_in_place():
             with contextlib.suppress(sqlite3.Error):
-                self._reader.execute(f"PRAGMA busy_timeout = {SETTLE_MILLISECONDS}")
-                self._reader.execute("PRAGMA query_only = OFF")
-                self._reader.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                self._watched.execute(f"PRAGMA busy_timeout = {SETTLE_MILLISECONDS}")
+                self._watched.execute("PRAGMA query_only = OFF")
+                self._watched.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error):
-            self._reader.close()
+            self._watched.close()
 
 
 def _followed(db: sqlite3.Connection, known: Head) -> Followed | None:
