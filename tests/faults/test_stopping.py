@@ -84,7 +84,7 @@ def is_committed(database: Path) -> bool:
 def test_a_write_that_is_cut_off_is_wholly_there_or_not_at_all(tmp_path: Path, moment: Callable[[Path], bool]) -> None:
     with crowds.serving(tmp_path) as server, Sent(server, "POST", "/batch", crowds.on_every_cluster(9), live.WRITE) as sent:
         crowds.Polls(server).poll(3)  # it is under way by then
-        live.until(lambda: moment(tmp_path / "fleet.db") or sent.answered)
+        live.until(lambda: moment(tmp_path / "fleet.db") or sent.answered, 180)  # a slow machine takes long to write all that
         assert stopped(server) == 0
         acknowledged = b" 200 " in sent.answer()[0]
     with live.serving(tmp_path) as server, server.client() as api:
