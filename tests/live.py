@@ -11,7 +11,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -35,6 +35,14 @@ def free_port() -> int:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
+
+
+def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+    """Wait until it holds; the bound is for what hangs, and no claim about speed."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to hold"
+        time.sleep(0.005)
 
 
 def environment(directory: Path, **overrides: str) -> dict[str, str]:

@@ -22,13 +22,18 @@ from flux_resourceset.store import Followed, Memo, Store, Transaction
 
 log = logging.getLogger(__name__)
 
-STAGES = 2  # rehearsals at a time; they share one interpreter with the polls
-STAGE_SECONDS = 2  # to wait for one
+DRY_RUNS_AT_ONCE = 2  # they share one interpreter with the polls
+DRY_RUN_WAIT_SECONDS = 2  # for one of them to end
 KEPT = datetime.timedelta(hours=24)  # how long an answer is kept under its idempotency key
 
 T = TypeVar("T")
 Work = Callable[[drafts.Draft], T]
 Explain = Callable[[errors.Refusal], errors.Refusal]
+Clock = Callable[[], datetime.datetime]
+
+
+def utc_now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
 
 
 def as_it_is(refusal: errors.Refusal) -> errors.Refusal:
@@ -44,13 +49,14 @@ class _Task(Generic[T]):
 
 
 class Ledger:
-    def __init__(self, follower: Follower) -> None:
+    def __init__(self, follower: Follower, clock: Clock = utc_now) -> None:
         self.kinds = follower.kinds
         self.follower = follower
+        self._clock = clock
         self._writing = asyncio.Lock()
         self._writer = ThreadPoolExecutor(1, "writer")  # so that no other work in threads holds up a write
-        self._stages = ThreadPoolExecutor(STAGES, "rehearsal")
-        self._free_stages = asyncio.Semaphore(STAGES)
+        self._dry_run_threads = ThreadPoolExecutor(DRY_RUNS_AT_ONCE, "rehearsal")
+        self._free_slots = asyncio.Semaphore(DRY_RUNS_AT_ONCE)
         self._rehearsing: set[Budget] = set()
         self._stopping = False
         self._tasks: set[asyncio.Task[object]] = set()
@@ -66,21 +72,21 @@ class Ledger:
 
     async def rehearse(self, work: Work[T], origin: Origin, budget: Budget, explain: Explain = as_it_is) -> Outcome[T]:
         """Run the work on a draft and write nothing: without the store, a lock, or anything that others wait for."""
-        await self._stage()
+        await self._wait_for_slot()
         try:
             if self._stopping:
                 raise _stops()
             still = (await self.follower.fresh()).copied()
             self._rehearsing.add(budget)
             return await asyncio.get_running_loop().run_in_executor(
-                self._stages, _rehearse, drafts.Draft(still, budget), _Task(work, origin, explain)
+                self._dry_run_threads, _rehearse, drafts.Draft(still, budget), _Task(work, origin, explain), self._clock()
             )
         except asyncio.CancelledError:
             budget.stop(errors.Unavailable("nobody waits for this any more"))
             raise
         finally:
             self._rehearsing.discard(budget)
-            self._free_stages.release()
+            self._free_slots.release()
 
     def stop_rehearsals(self) -> None:
         """Whoever waits for one is told so at once, and none begins any more."""
@@ -88,13 +94,13 @@ class Ledger:
         for budget in self._rehearsing:
             budget.stop(_stops())
 
-    async def _stage(self) -> None:
+    async def _wait_for_slot(self) -> None:
         try:
-            await asyncio.wait_for(self._free_stages.acquire(), STAGE_SECONDS)
+            await asyncio.wait_for(self._free_slots.acquire(), DRY_RUN_WAIT_SECONDS)
         except TimeoutError:
             raise errors.Unavailable(
-                f"{STAGES} dry runs are under way, and more would slow everybody down; try again in a moment",
-                headers={"Retry-After": str(STAGE_SECONDS)},
+                f"{DRY_RUNS_AT_ONCE} dry runs are under way, and more would slow everybody down; try again in a moment",
+                headers={"Retry-After": str(DRY_RUN_WAIT_SECONDS)},
             ) from None
 
     # Writing
@@ -106,7 +112,7 @@ class Ledger:
         wanted = views.remembered(self.follower.views, self.kinds)
         try:
             with self._begin_now() as transaction:
-                transaction.commit(None, charge=_charge(wanted))
+                transaction.commit(None, charge=_charge(wanted, self._clock()))
         except errors.Unavailable as exc:
             if wanted != self.follower.views:
                 raise
@@ -183,9 +189,9 @@ class Ledger:
         """Write changes to documents of whatever kind, known here or not, and the views that remain; nothing checks them."""
         with self._begin_now() as transaction:
             made, known = build(transaction.snapshot())
-            now = datetime.datetime.now(datetime.UTC)
+            now = self._clock()
             entry = _entry(self.fleet.revision + 1, origin, now, changes=made, forced=True) if made else None
-            transaction.commit(entry, charge=_charge(known))
+            transaction.commit(entry, charge=_charge(known, now))
         self.follower.refresh()
         return entry
 
@@ -211,7 +217,7 @@ class Ledger:
 
     def _commit(self, transaction: Transaction, draft: drafts.Draft, task: _Task[T]) -> tuple[Outcome[T], bytes]:
         """What it means to the fleet is worked out before, for polls see it from the commit on."""
-        now = datetime.datetime.now(datetime.UTC)
+        now = self._clock()
         forget_before = changes.timestamp(now - KEPT)
         wanted = views.remembered(self.follower.views, self.kinds)
         for doubt in draft.base.doubts.values():  # of views that another process serves with other kinds
@@ -228,7 +234,7 @@ class Ledger:
         hash = changes.chained(draft.base.hash, entry) if entry else None
         self.follower.own_step = draft.base.step(entry, hash or "") if entry else None
         # another process may have made the store forget what this one writes documents for
-        charge = _charge(wanted) if wanted != self.follower.views else None
+        charge = _charge(wanted, now) if wanted != self.follower.views else None
         transaction.commit(entry, memo, forget_before, charge, hash)
         return outcome, answer
 
@@ -256,9 +262,9 @@ def _stops() -> errors.Unavailable:
     return errors.Unavailable("the server stops; ask again")
 
 
-def _rehearse(draft: drafts.Draft, task: _Task[T]) -> Outcome[T]:
+def _rehearse(draft: drafts.Draft, task: _Task[T], now: datetime.datetime) -> Outcome[T]:
     try:
-        return _outcome(draft, task, datetime.datetime.now(datetime.UTC))
+        return _outcome(draft, task, now)
     finally:
         draft.let_go()
 
@@ -280,8 +286,8 @@ def _finished(draft: drafts.Draft, origin: Origin, now: datetime.datetime) -> En
     return _entry(draft.base.revision + 1, origin, now, **content, vanished=draft.vanished(), forced=draft.forced)
 
 
-def _charge(known: tuple[changes.View, ...]) -> changes.Charge:
-    return changes.Charge(known, changes.timestamp(datetime.datetime.now(datetime.UTC)))
+def _charge(known: tuple[changes.View, ...], now: datetime.datetime) -> changes.Charge:
+    return changes.Charge(known, changes.timestamp(now))
 
 
 def _entry(revision: int, origin: Origin, now: datetime.datetime, **content: Any) -> Entry:

@@ -102,9 +102,7 @@ def revisions(api: httpx.Client, **params: Any) -> list[int]:
 
 def test_an_entry_tells_who_changed_what_when_and_why(logged: httpx.Client) -> None:
     entry = logged.get("/changes/3").json()
-    made = datetime.datetime.fromisoformat(entry.pop("time"))
-    assert made.tzinfo == datetime.UTC
-    assert abs(datetime.datetime.now(datetime.UTC) - made) < datetime.timedelta(hours=1)
+    assert datetime.datetime.fromisoformat(entry.pop("time")).tzinfo == datetime.UTC
     assert entry.pop("request_id")
     before = {**namespace("one"), "labels": {}, "annotations": {}, "allow_prune": False}
     change = {

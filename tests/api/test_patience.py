@@ -1,22 +1,24 @@
-"""Requests that do not come to an end: a server whose patience is short, for it is only its length that makes it slow to see."""
+"""Requests that do not come to an end: a server whose patience is short, for it is only its length that makes it slow to see.
+
+Nothing here has to be done within that patience; what does is in tests/unit/test_patience.py, by a clock that tests turn.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import sys
-import time
 from collections.abc import Iterator
 
 import pytest
 
 import live
 
-PATIENCE = 1.0
-IMPATIENT = f"""
+IMPATIENT = """
 from flux_resourceset import server
 from flux_resourceset.http import ordinary
-ordinary.PATIENCE_SECONDS = {PATIENCE}
+ordinary.PATIENCE_SECONDS = 0.2
+ordinary.IDLE_SECONDS = 60
 server.main()
 """
 HEAD = (
@@ -48,6 +50,15 @@ def until_closed(connection: socket.socket) -> bytes:
     return answer
 
 
+def health(connection: socket.socket) -> bytes:
+    """The answer to one request, on a connection that stays."""
+    connection.sendall(HEALTH)
+    answer = b""
+    while not answer.endswith(b"}"):
+        answer += connection.recv(65536)
+    return answer
+
+
 @pytest.mark.parametrize("sent", [HEALTH[:-2], HEAD + b"Content-Length: 20\r\n\r\n{"], ids=["head", "body"])
 def test_who_does_not_send_the_rest_is_told_and_let_go(impatient: live.Server, sent: bytes) -> None:
     with connected(impatient) as connection:
@@ -57,34 +68,21 @@ def test_who_does_not_send_the_rest_is_told_and_let_go(impatient: live.Server, s
     assert b'"code":"request-timeout"' in answer
 
 
-def test_who_sends_on_is_waited_for_however_long_it_takes(impatient: live.Server) -> None:
-    body = b'{"id": "slow"}'
-    with connected(impatient) as connection:
-        connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body))
-        for start in range(0, len(body), 3):
-            time.sleep(PATIENCE / 3)
-            connection.sendall(body[start : start + 3])
-        assert connection.recv(65536).startswith(b"HTTP/1.1 201 ")
-
-
 def test_nobody_is_waited_for_between_two_requests(impatient: live.Server) -> None:
-    with connected(impatient) as connection:
-        for seconds in (0, PATIENCE * 1.5):
-            time.sleep(seconds)
-            connection.sendall(HEALTH)
-            answer = b""
-            while not answer.endswith(b"}"):
-                answer += connection.recv(65536)
-            assert answer.startswith(b"HTTP/1.1 200 ")
+    with connected(impatient) as idle, connected(impatient) as slow:
+        assert health(idle).startswith(b"HTTP/1.1 200 ")
+        slow.sendall(HEALTH[:-2])
+        assert until_closed(slow).startswith(b"HTTP/1.1 408 ")  # so the patience with the other would be at its end as well
+        assert health(idle).startswith(b"HTTP/1.1 200 ")
 
 
-def test_a_head_without_an_end_is_refused_before_it_fills_the_memory(impatient: live.Server) -> None:
-    with connected(impatient) as connection:
+def test_a_head_without_an_end_is_refused_before_it_fills_the_memory(server: live.Server) -> None:
+    with connected(server) as connection:
         connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n")
         with contextlib.suppress(ConnectionError):
             for number in range(10_000):
                 connection.sendall(b"X-%d: %b\r\n" % (number, b"x" * 1000))
         answer = until_closed(connection)
     assert answer == b"" or answer.startswith(b"HTTP/1.1 400 ")  # a reset may overtake the answer
-    with impatient.client() as client:
+    with server.client() as client:
         assert client.get("/health").status_code == 200

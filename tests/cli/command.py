@@ -9,7 +9,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,7 +84,13 @@ class Cli:
             [*PROGRAM, *words], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
-    def on_terminal(self, *words: str, answers: str = "", piped: Mapping[str, Any] | None = None) -> Done:
+    def on_terminal(
+        self,
+        *words: str,
+        answers: str = "",
+        piped: Mapping[str, Any] | None = None,
+        watch: Callable[[str], object] = lambda shown: None,  # is given all that was shown so far, whenever it is more
+    ) -> Done:
         """Run with a terminal for all three streams; `err` is empty, for a terminal shows both in one."""
         master, slave = pty.openpty()
         environment = {**self.environment, "TERM": "xterm"}
@@ -93,12 +99,12 @@ class Cli:
         ) as process:
             os.close(slave)
             os.write(master, answers.encode())
-            shown = _read(master, process)
+            shown = _read(master, process, watch)
             os.close(master)
         return Done(process.returncode, shown.replace("\r\n", "\n"), "")
 
 
-def _read(master: int, process: subprocess.Popen[bytes]) -> str:
+def _read(master: int, process: subprocess.Popen[bytes], watch: Callable[[str], object]) -> str:
     shown = b""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -109,6 +115,7 @@ def _read(master: int, process: subprocess.Popen[bytes]) -> str:
             except OSError:  # the other end is closed
                 break
             shown += chunk
+            watch(shown.decode(errors="replace"))  # its end may be half a character
         elif process.poll() is not None:
             break
     process.wait(10)

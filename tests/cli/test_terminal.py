@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
-import threading
-import time
 
 import httpx
 
@@ -71,19 +70,21 @@ def test_an_empty_list_is_told(cli: Cli) -> None:
 
 
 def test_a_long_wait_shows_a_sign_of_life_on_a_terminal_only(cli: Cli) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    """Both are answered when the terminal shows it, and the one without a terminal has waited for longer by then."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, contextlib.ExitStack() as stack:
+        listener.settimeout(60)
+        late = cli.but(FLUX_API_URL=f"http://127.0.0.1:{listener.getsockname()[1]}")
+        without = stack.enter_context(late.start("cluster", "list", "--timeout", "20"))
+        waiting = [stack.enter_context(listener.accept()[0])]
+        assert waiting[0].recv(65536)
 
-        def answer_late() -> None:
-            for _ in range(2):
-                connection, _ = listener.accept()
-                with connection:
-                    connection.recv(65536)
-                    time.sleep(1)
+        def answer(shown: str) -> None:
+            if "waiting …" in shown and len(waiting) == 1:
+                waiting.append(stack.enter_context(listener.accept()[0]))
+                for connection in waiting:
                     connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
 
-        slow = threading.Thread(target=answer_late)
-        slow.start()
-        late = cli.but(FLUX_API_URL=f"http://127.0.0.1:{listener.getsockname()[1]}")
-        assert "waiting …" in late.on_terminal("cluster", "list").out
-        assert "waiting" not in late("cluster", "list").err
-        slow.join()
+        assert "waiting …" in late.on_terminal("cluster", "list", "--timeout", "20", watch=answer).out
+        _, said = without.communicate(timeout=60)
+        assert "error:" in said
+        assert "waiting" not in said

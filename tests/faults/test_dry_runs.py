@@ -34,7 +34,7 @@ def test_a_dry_run_holds_up_neither_writes_nor_polls(server: live.Server) -> Non
 
 def test_only_so_many_run_at_a_time_and_whoever_leaves_makes_room(server: live.Server) -> None:
     small = {"operations": [{"op": "create", "kind": "namespaces", "id": "small", "document": {}}]}
-    running = [Sent(server, "POST", DRY_RUN, LONG) for _ in range(ledger.STAGES)]
+    running = [Sent(server, "POST", DRY_RUN, LONG) for _ in range(ledger.DRY_RUNS_AT_ONCE)]
     with server.client(live.READ) as reader:
         refused = reader.post(DRY_RUN, json=small)
         assert_problem(refused, 503, "unavailable")

@@ -9,7 +9,6 @@ import pty
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -113,8 +112,7 @@ def test_a_cluster_that_an_older_export_does_not_hold_is_never_given_an_empty_li
     site.create("renamed")
     with site.polling("later") as seen:
         told = site.ok("import", "--replace", "--yes", "older.json")
-        while seen[-1][0] == 200:  # until the reader has told of it
-            time.sleep(0.01)
+        live.until(lambda: seen[-1][0] != 200)  # the reader has told of it
     assert "later.example.com vanishes" in told
     assert [status for status, _ in seen] == [200, 404]
     assert [status for status, _ in site.answers()] == [200, 200, 404, 404, 200]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,15 +24,8 @@ def server(tmp_path: Path) -> Iterator[live.Server]:
         yield running
 
 
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.1)
-    assert condition()
-
-
 def until_as_before(server: live.Server, before: int) -> None:
-    until(lambda: crowds.descriptors(server) <= before)
+    live.until(lambda: crowds.descriptors(server) <= before, PATIENCE)
 
 
 def connections(server: live.Server, stack: contextlib.ExitStack) -> list[socket.socket]:
@@ -56,15 +48,16 @@ def test_a_body_that_trickles_in_without_a_good_token_is_refused_by_its_head_and
             connection.sendall(head)
         for connection in trickling:
             assert connection.recv(65536).startswith(b"HTTP/1.1 401 ")
-        end = time.monotonic() + PATIENCE
-        while trickling and time.monotonic() < end:
+
+        def all_are_let_go() -> bool:
             for connection in list(trickling):
                 try:
                     connection.sendall(b" ")
                 except OSError:
-                    trickling.remove(connection)  # let go
-            time.sleep(0.1)
-        assert not trickling
+                    trickling.remove(connection)
+            return not trickling
+
+        live.until(all_are_let_go, PATIENCE)
         until_as_before(server, before)
         assert "Traceback" not in server.log.read_text()
 
@@ -94,7 +87,9 @@ def test_clients_that_never_read_are_let_go(tmp_path: Path, headers: str, at_onc
         for _ in range(12):
             for connection in found:
                 connection.sendall(poll * at_once)  # and nothing is read
-        until(lambda: crowds.descriptors(server) > before + MANY // 2)  # they are there; who asked before may be gone
+        live.until(
+            lambda: crowds.descriptors(server) > before + MANY // 2, PATIENCE
+        )  # they are there; who asked before may be gone
         until_as_before(server, before)
         assert "Traceback" not in server.log.read_text()
 
@@ -107,7 +102,7 @@ def test_long_answers_that_nobody_reads_are_let_go(tmp_path: Path) -> None:
             connection.sendall(
                 f"GET /export?history=true HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {live.READ}\r\n\r\n".encode()
             )
-        until(lambda: crowds.descriptors(server) > before + MANY // 2)
+        live.until(lambda: crowds.descriptors(server) > before + MANY // 2, PATIENCE)
         until_as_before(server, before)
         assert crowds.resident(server) - resident < 2 * 2**30  # what is not read is not written; only the log is held
         assert "Traceback" not in server.log.read_text()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import time
 from typing import Any, Self
 
 import live
@@ -19,13 +18,17 @@ class Asking:
     def as_soon_as_possible(cls, server: live.Server) -> Self:
         """Connected as soon as the server listens; it answers when it has loaded its store."""
         ask = cls(server)
-        while True:
+
+        def is_connected() -> bool:
             try:
                 ask._connection.connect()
-                return ask
             except ConnectionRefusedError:
                 assert server.process.poll() is None, server.log.read_text()
-                time.sleep(0.005)
+                return False
+            return True
+
+        live.until(is_connected)
+        return ask
 
     def send(self, method: str, path: str, body: Any = None, **headers: str) -> None:
         sent = {**self._headers, **headers}

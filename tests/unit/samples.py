@@ -14,7 +14,7 @@ from flux_resourceset.fleet import Fleet
 from flux_resourceset.follower import Follower
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.kinds.model import Kinds, Referenced
-from flux_resourceset.ledger import Ledger
+from flux_resourceset.ledger import Clock, Ledger, utc_now
 from flux_resourceset.store import Store
 from flux_resourceset.store.memory import MemoryStore
 
@@ -73,9 +73,9 @@ def kinds_from(directory: Path, *files: str) -> Kinds:
     return kind_files.load(directory)
 
 
-def ledger_of(known: Kinds, store: Store | None = None) -> Ledger:
+def ledger_of(known: Kinds, store: Store | None = None, clock: Clock = utc_now) -> Ledger:
     opened = store or MemoryStore()
-    ledger = Ledger(Follower(known, lambda: opened))
+    ledger = Ledger(Follower(known, lambda: opened), clock)
     ledger.follower.refresh()
     return ledger
 

@@ -34,13 +34,19 @@ class SlowStore(MemoryStore):
         super().__init__()
         self.may_be_read = threading.Event()
         self.broken = False
+        self.happened: list[str] = []
 
     def follow(self, known: Head) -> Followed | None:
         if threading.current_thread().name.startswith("follower-many"):
             assert self.may_be_read.wait(30)
             if self.broken:
                 raise errors.Unavailable("the disk is on fire")
+            self.happened.append("read to its end")
         return super().follow(known)
+
+    def begin(self) -> Any:
+        self.happened.append("begun to write")
+        return super().begin()
 
 
 def key(id: str, view: str = "namespaces") -> bytes:
@@ -93,6 +99,12 @@ def run(test: Callable[[], Coroutine[Any, Any, None]], pair: Pair) -> None:
             pair.store.may_be_read.set()
 
     asyncio.run(bounded())
+
+
+async def turns_of_the_loop() -> None:
+    """So many that whatever waits for nothing else is done."""
+    for _ in range(100):
+        await asyncio.sleep(0)
 
 
 def assign(id: str, name: str) -> Callable[[drafts.Draft], Any]:
@@ -168,7 +180,7 @@ def test_what_cannot_be_told_yet_is_waited_for(pair: Pair, id: str, work: Callab
         with pytest.raises(Late):
             pair.follower.answer(key(id), False)
         waiting = asyncio.ensure_future(pair.follower.wait_for_answer(key(id), False))
-        await asyncio.sleep(0.01)
+        await turns_of_the_loop()
         assert not waiting.done()
         pair.store.may_be_read.set()
         assert await waiting == pair.truth(key(id))
@@ -293,11 +305,12 @@ def test_a_write_goes_on_top_of_what_is_still_being_read(pair: Pair) -> None:
     async def test() -> None:
         pair.write(assign("c0", "n2"))
         await pair.answered(key("c1"))
+        pair.store.happened.clear()
         writing = asyncio.ensure_future(ledger.write(assign("c1", "n2"), ORIGIN))
-        await asyncio.sleep(0.01)
-        assert not writing.done()
+        await turns_of_the_loop()
         pair.store.may_be_read.set()
         entry = (await writing).entry
+        assert pair.store.happened == ["read to its end", "begun to write"]
         assert entry is not None
         assert entry.revision == 5
         pair.writer.follower.refresh()

@@ -7,7 +7,7 @@ import datetime
 
 import pytest
 
-from flux_resourceset import drafts, errors, ledger
+from flux_resourceset import drafts, errors
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.outcomes import Idempotency, Outcome
@@ -65,8 +65,24 @@ def test_a_refused_request_is_not_remembered() -> None:
     assert asked(own, "a") == b"a at 1"
 
 
-def test_a_key_is_forgotten_after_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = samples.ledger_of(KNOWN)
+def test_an_answer_is_kept_for_a_day_and_no_longer() -> None:
+    now = [datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)]
+    own = samples.ledger_of(KNOWN, clock=lambda: now[0])
+    assert asked(own, "a") == b"a at 1"
+    now[0] += datetime.timedelta(hours=24)
+    assert asked(own, "a") == b"a at 1"
+    with pytest.raises(errors.KeyReused):
+        asked(own, "b", digest="another")
+    now[0] += datetime.timedelta(microseconds=1)
+    assert asked(own, "a") == b"a at no revision"  # carried out anew, and it was there
+
+
+def test_a_key_may_be_used_for_another_request_after_a_day() -> None:
+    now = [datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)]
+    own = samples.ledger_of(KNOWN, clock=lambda: now[0])
     asked(own, "a")
-    monkeypatch.setattr(ledger, "KEPT", datetime.timedelta(hours=-1))  # as if the day were over
+    now[0] += datetime.timedelta(hours=24, microseconds=1)
+    assert asked(own, "b", digest="another") == b"b at 2"
+    assert asked(own, "b", digest="another") == b"b at 2"  # and that is kept from now on
+    now[0] += datetime.timedelta(hours=24)
     assert asked(own, "b", digest="another") == b"b at 2"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from flux_resourceset.changes import Entry, Snapshot, Stored
 from flux_resourceset.fleet import Fleet
 from flux_resourceset.follower import Follower
 from flux_resourceset.kinds import kind_files
-from flux_resourceset.ledger import Ledger
+from flux_resourceset.ledger import Ledger, utc_now
 from flux_resourceset.store.memory import MemoryStore, MemoryTransaction
 from flux_resourceset.store.sqlite import SqliteStore
 from unit import samples
@@ -33,14 +34,22 @@ def test_revisions_are_one_two_three() -> None:
 
 
 def test_an_entry_says_who_when_and_why() -> None:
-    ledger = samples.ledger_of(KNOWN)
+    noon = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
+    ledger = samples.ledger_of(KNOWN, clock=lambda: noon)
     origin = changes.Origin("robot", on_behalf_of="jane", request_id="r-1", reason="because")
     entry = ledger.write_now(lambda draft: draft.create(NAMESPACES, namespace("a")), origin).entry
     assert entry is not None
     assert (entry.actor, entry.on_behalf_of, entry.request_id, entry.reason) == ("robot", "jane", "r-1", "because")
-    assert entry.time.endswith("Z")
-    assert len(entry.time) == len("2026-01-01T00:00:00.000000Z")
+    assert entry.time == "2026-01-01T12:00:00.000000Z"
     assert samples.history(ledger) == [entry]
+
+
+def test_unless_it_is_given_another_clock_it_is_now() -> None:
+    before = datetime.datetime.now(datetime.UTC)
+    assert before <= utc_now() <= datetime.datetime.now(datetime.UTC)
+    written = create(samples.ledger_of(KNOWN), "namespaces", namespace("a"))
+    assert written is not None
+    assert written.time >= changes.timestamp(before)
 
 
 def test_a_refused_write_lets_the_next_one_in() -> None:

@@ -12,7 +12,6 @@ import inspect
 import signal
 import socket
 import tomllib
-from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
@@ -21,67 +20,11 @@ import uvicorn
 from uvicorn.protocols.http import httptools_impl
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
-from uvicorn.server import ServerState
 
 import live
+from unit.connections import Transport, at_once, never, with_protocol
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
-
-
-class Transport(asyncio.Transport):
-    """Remembers what a protocol does to it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = b""
-        self.closed = False
-        self.paused: list[bool] = []
-
-    def write(self, data: Any) -> None:
-        self.written += bytes(data)
-
-    def close(self) -> None:
-        self.closed = True
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def pause_reading(self) -> None:
-        self.paused.append(True)
-
-    def resume_reading(self) -> None:
-        self.paused.append(False)
-
-
-async def never(scope: Any, receive: Any, send: Any) -> None:
-    await asyncio.Event().wait()
-
-
-async def at_once(scope: Any, receive: Any, send: Any) -> None:
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
-    await send({"type": "http.response.body", "body": b""})
-
-
-def with_protocol(
-    app: Any, check: Callable[[Any, Transport], Any], protocol_class: type[HttpToolsProtocol] = HttpToolsProtocol
-) -> None:
-    """Give a connected protocol to a check, on a loop; what it leaves is cancelled."""
-
-    async def run() -> None:
-        state = ServerState()
-        protocol = protocol_class(uvicorn.Config(app, ws="none", lifespan="off", log_config=None), state, {})
-        transport = Transport()
-        protocol.connection_made(transport)
-        result = check(protocol, transport)
-        if inspect.isawaitable(result):
-            await result
-        for task in list(state.tasks):
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-        protocol._unset_keepalive_if_required()
-
-    asyncio.run(run())
 
 
 def test_the_release_is_the_one_that_is_pinned() -> None:
@@ -253,10 +196,8 @@ def test_the_server_makes_protocols_with_these_arguments_and_stops_by_its_flags(
     before = signal.getsignal(signal.SIGTERM)
 
     async def run() -> None:
-        serving = asyncio.ensure_future(server.serve(sockets=[listener]))
-        await asyncio.sleep(0.05)
-        socket.create_connection(listener.getsockname()).close()
-        await asyncio.wait_for(serving, 10)
+        socket.create_connection(listener.getsockname()).close()  # it waits until the server takes it
+        await asyncio.wait_for(server.serve(sockets=[listener]), 10)
 
     with listener:
         asyncio.run(run())
