@@ -104,10 +104,14 @@ class Session:
             raise failures.usage("--reason must be one line of at most 500 characters")
         return {"X-Reason": reason.strip()}
 
-    def writes(self) -> Client:
-        """The server, for writing; a dry run only reads."""
+    def require_write_token(self) -> None:
+        """So that a missing one is told before anything is read or asked; a dry run needs none."""
         if not self.values.flag("dry-run"):
             self._token(config.WRITE_TOKEN)
+
+    def write_client(self) -> Client:
+        """The server, for writing."""
+        self.require_write_token()
         return self.client
 
     # Kinds

@@ -46,7 +46,7 @@ def _work(session: Session) -> Iterator[tuple[View, list[Input]]]:
     dns = view_sources.dns(session, id)
     for view in views:
         try:
-            yield view, view_sources.polled(session.client, dns, view.name)
+            yield view, view_sources.poll(session.client, dns, view.name)
         except view_sources.Unusable as exc:
             raise failures.Failure(failures.UNREACHABLE, f"{view.name}: {exc}") from exc
 

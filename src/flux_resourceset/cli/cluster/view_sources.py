@@ -122,7 +122,7 @@ def dns(session: Session, id: str) -> str:
         raise
 
 
-def polled(server: client.Client, dns: str, view: str) -> list[Input]:
+def poll(server: client.Client, dns: str, view: str) -> list[Input]:
     """What Flux would take over; anything that it would refuse is Unusable."""
     try:
         answer = server.get(client.path("api", "v2", "flux", "clusters", dns, view))

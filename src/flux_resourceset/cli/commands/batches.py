@@ -23,7 +23,7 @@ def submit(session: Session, operations: Sequence[Operation], *, dry_run: bool |
         answer = _dry_run(session, operations)
     else:
         body, key = {"operations": list(operations)}, {"Idempotency-Key": _key()}
-        answer = session.writes().send("POST", "/batch", body, headers=key).object(results=list)
+        answer = session.write_client().send("POST", "/batch", body, headers=key).object(results=list)
     for text in answer.get("warnings") or ():  # an older server has none
         session.warn(str(text))
     results: list[Result] = answer["results"]

@@ -76,7 +76,7 @@ def change(
     session: Session, clusters: Clusters, doing: str, operations: Callable[[list[str]], list[batches.Operation]]
 ) -> list[batches.Result]:
     """Do the same to every cluster in one transaction, after saying how many there are and asking."""
-    session.writes()
+    session.require_write_token()
     if clusters.ids or not clusters.named:
         session.say(f"{doing}: {plural(len(clusters.ids))}" + ("" if clusters.ids else "; nothing to do"))
     if len(clusters.ids) > 1:

@@ -134,7 +134,7 @@ def update(session: Session) -> int:
 
 def delete(session: Session) -> int:
     kind, id = session.kind, session.id
-    session.writes()
+    session.require_write_token()
     verb = "decommission" if kind.name == CLUSTERS else "delete"
     session.confirm(f"{verb} {_subject(kind, id)}?")
     operation = {"op": "delete", "kind": kind.name, "id": id, "force": session.values.flag("force")}
