@@ -77,10 +77,10 @@ def _tokens(path: Path) -> dict[str, str]:
             file.writelines(["# name role token\n", *lines])
     path.chmod(0o600)
     words = [line.split() for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
-    found = {line[1]: line[2] for line in words if len(line) == 3}
-    if not found.keys() >= {"read", "write"}:
+    by_role = {line[1]: line[2] for line in words if len(line) == 3}
+    if not by_role.keys() >= {"read", "write"}:
         raise Trouble(f"{path} lacks a token; remove it, and the next start makes new ones")
-    return found
+    return by_role
 
 
 def _check_free(listen: str) -> None:
