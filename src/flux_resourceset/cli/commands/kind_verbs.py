@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from flux_resourceset import client
 from flux_resourceset.cli import document_files, failures
 from flux_resourceset.cli.commands import batches, chosen_clusters
-from flux_resourceset.cli.known_kinds import CLUSTERS, Kind
+from flux_resourceset.cli.known_kinds import CLUSTERS, Kind, ReferencedKind
 from flux_resourceset.cli.parsing import field_options, kind_commands
 from flux_resourceset.cli.parsing.grammar import PROGRAM
 
@@ -48,7 +48,7 @@ def _subject(kind: Kind, id: str) -> str:
 def create(session: Session) -> int:
     kind, id = session.kind, session.id
     document = _wanted(session, kind, id)
-    assigns = kind.field is not None and chosen_clusters.given(session)
+    assigns = isinstance(kind, ReferencedKind) and chosen_clusters.given(session)
     clusters = chosen_clusters.chosen(session) if assigns else chosen_clusters.Clusters([], True)
     operation = {"op": "create", "kind": kind.name, "id": id, "document": document}
 
