@@ -47,7 +47,7 @@ def of_server(session: Session, only: Sequence[str] = ()) -> list[View]:
     known = [view.name for view in views]
     for name in only:
         if name not in known:
-            raise failures.Failure(failures.NOT_FOUND, f"there is no view {name!r}; the server has {', '.join(known)}")
+            raise failures.Failure(failures.NOT_FOUND, f'view "{name}" not found; the server has {", ".join(known)}')
     return [view for view in views if not only or view.name in only]
 
 

@@ -121,9 +121,7 @@ def update(session: Session) -> int:
     known = {name: field.name for field in fields for name in (field.name, field.option.key, field.name.replace("_", "-"))}
     for name in session.values.many("clear"):
         if name not in known:
-            raise failures.usage(
-                f"--clear {name!r}: there is no such field; there are {', '.join(dict.fromkeys(known.values()))}"
-            )
+            raise failures.usage(f'--clear: field "{name}" not found; there are {", ".join(dict.fromkeys(known.values()))}')
         patch[known[name]] = [] if kind.properties[known[name]].get("default") == [] else None  # no list is emptied by null
     if not patch:
         raise failures.usage("say what to change; the options are listed by --help")

@@ -118,7 +118,7 @@ def patched(values: Values) -> dict[str, Any]:
 def _put(patch_values: dict[str, Any], more: dict[str, Any]) -> None:
     for key, value in more.items():
         if key in patch_values:
-            raise failures.usage(f"{key!r} is given twice")
+            raise field_options.duplicate_key(key)
         patch_values[key] = value
 
 
