@@ -30,10 +30,11 @@ def command(directory: Path, port: int) -> list[str]:
 
 
 @contextlib.contextmanager
-def running(directory: Path, port: int, log: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def running(directory: Path, port: int, log: Path, **proxies: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The demo's process, and what it said up to the last line of its welcome."""
+    environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")} | proxies
     with log.open("w") as stderr:
-        process = subprocess.Popen(command(directory, port), stdout=subprocess.PIPE, stderr=stderr, text=True)
+        process = subprocess.Popen(command(directory, port), env=environment, stdout=subprocess.PIPE, stderr=stderr, text=True)
     assert process.stdout
     watchdog = threading.Timer(60, process.kill)  # whoever waits for a line that does not come then sees the end
     watchdog.start()
@@ -99,6 +100,25 @@ def test_a_patch_arrives_in_the_simulated_cluster_before_the_readers_eyes(tmp_pa
     with running(tmp_path / "demo", live.free_port(), tmp_path / "log") as (_, again):
         signs = re.findall(r"^demo-cluster-01 \| (.)", again, re.MULTILINE)
         assert signs == ["="] * 3, "the state was not kept"
+
+
+@pytest.mark.parametrize(
+    ("proxies", "lines"),
+    [
+        ({}, []),
+        ({"HTTP_PROXY": "http://127.0.0.1:9"}, ["export NO_PROXY=127.0.0.1"]),
+        ({"http_proxy": "127.0.0.1:9", "no_proxy": "a.example.com"}, ['export no_proxy="$no_proxy,127.0.0.1"']),
+        ({"http_proxy": "https://127.0.0.1:9", "NO_PROXY": "a"}, ['export NO_PROXY="$NO_PROXY,127.0.0.1"']),
+        ({"HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": "a.example.com,127.0.0.1"}, []),
+    ],
+)
+def test_no_proxy_is_asked_for_the_demo(tmp_path: Path, proxies: dict[str, str], lines: list[str]) -> None:
+    with running(tmp_path / "demo", live.free_port(), tmp_path / "log", **proxies) as (_, said):
+        assert re.findall(r"^  (export no_proxy=.*)$", said, re.MULTILINE | re.IGNORECASE) == lines
+        for line in lines:
+            name, value = line.removeprefix("export ").split("=")
+            proxies |= {name: value.strip('"').replace(f"${name}", proxies.get(name, ""))}
+        carried_out("flux-resourceset-cli cluster list", {**exports(said), **proxies})
 
 
 @pytest.mark.thorough  # the cluster of the demo waits a second between polls
