@@ -191,6 +191,8 @@ def test_an_existing_secret_is_named_and_none_is_printed(cli: Cli) -> None:
 def test_a_directory_gets_a_file_for_each_and_the_token_is_for_its_owner_alone(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("s3cret-token")
     folder = tmp_path / "bundle"
+    folder.mkdir()
+    (folder / "internal-api-token.yaml").write_text("from before, for everybody")
     done = cli.ok("bootstrap", CLUSTER, "--api-url", API, "--token-file", str(tmp_path / "token"), "-o", str(folder))
     assert done.out == ""
     text = "".join(path.read_text() for path in sorted(folder.iterdir()))
