@@ -125,6 +125,7 @@ def test_completion_offers_commands_options_ids_and_files(cli: Cli, offline: Cli
         assert offered(*words) == [], "nothing behind -- is an option"
     assert offered("--", "name") == ["namespace"]
     assert "--cluster" in offered("namespace", "assign", "--")
+    assert "--cluster" in offered("namespace", "assign", "x", "")
     assert offered("namespace", "assign", "x", "-o", "--", "--al") == ["--all"], "here -- is a value"
     assert offered("completion", "") == ["bash", "zsh", "fish"]
     assert offered("explain", "clu") == ["cluster"]
