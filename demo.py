@@ -17,6 +17,8 @@ import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from flux_resourceset.client import proxies
+
 ROOT = Path(__file__).resolve().parent
 START_SECONDS = 30.0  # a cold disk on a small machine
 STOP_SECONDS = 15.0  # the server itself gives requests in flight eight
@@ -77,10 +79,10 @@ def _tokens(path: Path) -> dict[str, str]:
             file.writelines(["# name role token\n", *lines])
     path.chmod(0o600)
     words = [line.split() for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
-    found = {line[1]: line[2] for line in words if len(line) == 3}
-    if not found.keys() >= {"read", "write"}:
+    by_role = {line[1]: line[2] for line in words if len(line) == 3}
+    if not by_role.keys() >= {"read", "write"}:
         raise Trouble(f"{path} lacks a token; remove it, and the next start makes new ones")
-    return found
+    return by_role
 
 
 def _check_free(listen: str) -> None:
@@ -118,9 +120,10 @@ def _start(settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
 
 def _ready(server: subprocess.Popen[bytes], url: str) -> bool:
     deadline = time.monotonic() + START_SECONDS
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy leads to a server on this machine
     while server.poll() is None:
         try:
-            with urllib.request.urlopen(f"{url}/ready", timeout=5):  # noqa: S310  # always http://
+            with direct.open(f"{url}/ready", timeout=5):
                 return True
         except OSError:  # refused, reset, or 503
             if time.monotonic() > deadline:
@@ -175,7 +178,7 @@ For another terminal:
   export PATH="{Path(sys.executable).parent}:$PATH"
   export FLUX_API_URL={url}
   export FLUX_API_TOKEN={tokens["read"]}
-  export FLUX_API_WRITE_TOKEN={tokens["write"]}
+  export FLUX_API_WRITE_TOKEN={tokens["write"]}{_exemption(url)}
 
 Give podinfo another replica there, and watch it arrive here:
 
@@ -194,6 +197,18 @@ Stop the server alone, and see that the cluster keeps what it has:
 Data and tokens lie in {directory} and stay there; remove it to begin anew.
 Ctrl-C stops everything.
 """
+
+
+def _exemption(url: str) -> str:
+    """The line that keeps curl and the command line from asking a proxy for the demo, where they would."""
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    try:
+        if proxies.proxy(False, host, int(port), os.environ) is None:
+            return ""
+    except ValueError:
+        pass  # what is no URL of a proxy stands in the way as well
+    name = "no_proxy" if os.environ.get("no_proxy") else "NO_PROXY"  # in lower case it wins
+    return f"\n  export {name}=" + (f'"${name},{host}"' if os.environ.get(name) else host)
 
 
 def _alone(listen: str, directory: Path) -> str:

@@ -117,19 +117,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     sizes = parser.parse_args().sizes
-    found = []
+    series = []
     print("clusters   catalog change   assign to all   patch all   polls meanwhile")
     for clusters in sizes:
         figures = measured(clusters)
-        found.append(figures)
+        series.append(figures)
         polls = f"{figures.polls.done} ({figures.polls.failed} failed, slowest {figures.polls.slowest:.2f} s)"
         print(f"{clusters:8}   {figures.catalog:12.2f} s   {figures.assign:11.2f} s   {figures.patch:7.2f} s   {polls}")
-    first, last = found[0], found[-1]
+    first, last = series[0], series[-1]
     print(f"growth from {first.clusters} to {last.clusters} clusters, {last.clusters / first.clusters:.0f} x:", end="")
     for name in ("catalog", "assign", "patch"):
         print(f" {name} {getattr(last, name) / getattr(first, name):.1f} x", end="")
     slow = max(last.catalog, last.assign, last.patch)
-    failed = sum(figures.polls.failed for figures in found)
+    failed = sum(figures.polls.failed for figures in series)
     print(f"\nbar {BAR:.0f} s for {last.clusters} clusters: {'met' if slow <= BAR else 'MISSED'} ({slow:.2f} s)", end="")
     print(f"; no failed poll: {'met' if not failed else f'MISSED ({failed})'}")
     return 1 if failed else 0

@@ -8,12 +8,13 @@ the exit code.
 from __future__ import annotations
 
 import argparse
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,48 +46,63 @@ COMMANDS = {
 }
 
 
-def seconds(command: list[str], environment: dict[str, str]) -> float:
-    started = time.perf_counter()
+class Time(NamedTuple):
+    """What a command took, in seconds."""
+
+    wall: float
+    cpu: float
+
+
+def timed(command: Sequence[str], environment: Mapping[str, str]) -> Time:
+    started, used = time.perf_counter(), _cpu_of_children()
     subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-    return time.perf_counter() - started
+    return Time(time.perf_counter() - started, _cpu_of_children() - used)
 
 
-def measured(rounds: int, names: list[str], environment: Callable[[], dict[str, str]]) -> dict[str, list[float]]:
-    commands = {ANCHOR: [sys.executable, "-c", "pass"], **{name: [PROGRAM, *COMMANDS[name].words] for name in names}}
-    times: dict[str, list[float]] = {name: [] for name in commands}
+def _cpu_of_children() -> float:
+    """Of those that have ended: the server is none of them."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def measured(
+    rounds: int, commands: Mapping[str, Sequence[str]], environment: Callable[[str], Mapping[str, str]]
+) -> dict[str, list[Time]]:
+    """The commands and the anchor, in turns; `environment` is asked for that of a command, by its name."""
+    taking_turns = {ANCHOR: [sys.executable, "-c", "pass"], **commands}
+    times: dict[str, list[Time]] = {name: [] for name in taking_turns}
     for number in range(rounds + 1):
-        for name, command in commands.items():
-            took = seconds(command, environment())
+        for name, command in taking_turns.items():
+            took = timed(command, environment(name))
             if number:  # the first round warms the caches: the file system's, and that of the kinds
                 times[name].append(took)
     return times
 
 
-def cases(server: live.Server, folder: str) -> dict[str, tuple[list[str], Callable[[], dict[str, str]]]]:
+def asking(server: live.Server, home: str) -> dict[str, str]:
+    return {"FLUX_API_URL": server.url, "FLUX_API_TOKEN": live.READ, "FLUX_API_WRITE_TOKEN": live.WRITE, "HOME": home}
+
+
+def cases(server: live.Server, folder: str) -> dict[str, tuple[list[str], Callable[[str], dict[str, str]]]]:
     """Which commands are measured under which circumstances."""
-    asking = {"FLUX_API_URL": server.url, "FLUX_API_TOKEN": live.READ, "FLUX_API_WRITE_TOKEN": live.WRITE}
-
-    def fresh() -> dict[str, str]:
-        return {**asking, "HOME": tempfile.mkdtemp(dir=folder)}
-
     return {
-        "a server, its kinds known": (list(COMMANDS), lambda: {**asking, "HOME": folder}),
-        "a server, a fresh HOME": (list(COMMANDS), fresh),
-        "an empty environment": ([name for name, command in COMMANDS.items() if not command.asks], dict),
+        "a server, its kinds known": (list(COMMANDS), lambda _: asking(server, folder)),
+        "a server, a fresh HOME": (list(COMMANDS), lambda _: asking(server, tempfile.mkdtemp(dir=folder))),
+        "an empty environment": ([name for name, command in COMMANDS.items() if not command.asks], lambda _: {}),
     }
 
 
-def tell(times: dict[str, list[float]]) -> bool:
+def tell(times: dict[str, list[Time]]) -> bool:
     """Print the figures; whether every bar was met."""
     met = True
     for name, took in times.items():
         # the ratio within a round: what slows the machine down slows both
-        ratio = statistics.median(own / anchor for own, anchor in zip(took, times[ANCHOR], strict=True))
+        ratio = statistics.median(own.wall / anchor.wall for own, anchor in zip(took, times[ANCHOR], strict=True))
         bar = ""
         if name in COMMANDS and COMMANDS[name].barred:
             bar = f"   bar {BAR:.1f}: {'met' if ratio <= BAR else 'MISSED'}"
             met = met and ratio <= BAR
-        print(f"  {name:26} {statistics.median(took) * 1000:7.1f} ms   {ratio:5.2f} x {ANCHOR}{bar}")
+        print(f"  {name:26} {statistics.median(own.wall for own in took) * 1000:7.1f} ms   {ratio:5.2f} x {ANCHOR}{bar}")
     return met
 
 
@@ -101,7 +117,8 @@ def main() -> int:
         met = True
         for title, (names, environment) in cases(server, folder).items():
             print(f"{title}:")
-            met = tell(measured(rounds, names, environment)) and met
+            commands = {name: [PROGRAM, *COMMANDS[name].words] for name in names}
+            met = tell(measured(rounds, commands, environment)) and met
     return 0 if met else 1
 
 

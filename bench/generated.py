@@ -46,7 +46,7 @@ def _rolebinding(number: int) -> dict[str, Any]:
 
 def _cluster(number: int) -> dict[str, Any]:
     components = [0, *(1 + (number + 5 * step) % (COMPONENTS - 1) for step in range(COMPONENTS_EACH - 1))]
-    references: list[dict[str, Any]] = [{"id": f"component-{found:02}"} for found in components]
+    references: list[dict[str, Any]] = [{"id": f"component-{component:02}"} for component in components]
     references[1]["oci_tag"] = f"v1.{components[1]}.1-rc.1"
     return {
         "id": f"cluster-{number:05}",

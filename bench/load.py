@@ -86,8 +86,8 @@ def whole_answer(connection: _socket.socket) -> bytes:
 
 
 def body(data: bytes) -> bytes:
-    head, _, found = data.partition(b"\r\n\r\n")
-    return zlib.decompress(found, wbits=31) if b"content-encoding: gzip" in head.lower() else found
+    head, _, content = data.partition(b"\r\n\r\n")
+    return zlib.decompress(content, wbits=31) if b"content-encoding: gzip" in head.lower() else content
 
 
 def run(order: dict[str, Any]) -> dict[str, Any]:

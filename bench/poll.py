@@ -95,7 +95,7 @@ def loaded(port: int, requests: list[str], **order: Any) -> Any:
 
 
 def wrk(program: str, port: int, paths: list[str], packed: bool, seconds: float, home: Path) -> Any:
-    (home / "paths").write_text("".join(f"{found}\n" for found in paths))
+    (home / "paths").write_text("".join(f"{each}\n" for each in paths))
     command = [program, "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(seconds))}s", "-s", str(HERE / "poll.lua")]
     for name, value in headers(packed).items():
         command += ["-H", f"{name}: {value}"]
@@ -119,7 +119,7 @@ def measured(server: Process, scenario: Scenario, clusters: int, seconds: float,
     if scenario.keep_alive and program:
         report = wrk(program, server.port, paths, scenario.packed, seconds, home)
     else:
-        requests = [raw(found, scenario.packed) for found in paths]
+        requests = [raw(each, scenario.packed) for each in paths]
         report = loaded(server.port, requests, seconds=seconds, keep_alive=scenario.keep_alive)
     busy, spent, wall = server.cpu_seconds() - busy, _children() - spent, time.perf_counter() - began
     return Run(
@@ -145,10 +145,10 @@ def repeated(measure: Callable[[], tuple[T, bool]], rounds: int) -> tuple[list[T
     every: list[T] = []
     quiet: list[T] = []
     while len(quiet) < rounds and len(every) < 3 * rounds:
-        found, undisturbed = measure()
-        every.append(found)
+        result, undisturbed = measure()
+        every.append(result)
         if undisturbed:
-            quiet.append(found)
+            quiet.append(result)
     if len(quiet) >= min(3, rounds):
         return quiet, f"{len(quiet)} of {len(every)} rounds"
     return every, "DISTURBED: others used the machine, so repeat it when that is quiet"
@@ -169,21 +169,21 @@ def against_nginx(server: Process, before: Process | None, options: argparse.Nam
             print("nginx is not on this system: no ratios")
         else:
             anchor.wait(path(0, VIEWS[0]))
-        named = {name: found for name, found in (("ours", server), ("before", before), ("nginx", anchor)) if found}
+        named = {name: process for name, process in (("ours", server), ("before", before), ("nginx", anchor)) if process}
         return [bar for scenario in SCENARIOS for bar in _compared(named, scenario, options, home)]
 
 
 def _compared(servers: dict[str, Process], scenario: Scenario, options: argparse.Namespace, home: Path) -> list[Bar]:
     def each() -> tuple[dict[str, Run], bool]:
-        found = {name: measured(p, scenario, options.clusters, options.seconds, home) for name, p in servers.items()}
-        return found, all(run.undisturbed for run in found.values())
+        runs = {name: measured(p, scenario, options.clusters, options.seconds, home) for name, p in servers.items()}
+        return runs, all(run.undisturbed for run in runs.values())
 
     used, note = repeated(each, options.rounds)
     for name in servers:
-        middle = Run(*map(statistics.median, zip(*(runs[name] for runs in used), strict=True)))
+        medians = Run(*map(statistics.median, zip(*(runs[name] for runs in used), strict=True)))
         print(
-            f"{scenario.name:24}{name:7}{middle.rate:8.0f}{middle.p50 * 1e3:8.2f}{middle.p99 * 1e3:8.2f}"
-            f"{middle.cost * 1e6:8.1f}{middle.server_busy:8.0%}{middle.load_busy:6.0%}"
+            f"{scenario.name:24}{name:7}{medians.rate:8.0f}{medians.p50 * 1e3:8.2f}{medians.p99 * 1e3:8.2f}"
+            f"{medians.cost * 1e6:8.1f}{medians.server_busy:8.0%}{medians.load_busy:6.0%}"
         )
     if "nginx" not in servers:
         return [Bar(f"{scenario.name}, share of nginx", f">= {scenario.bar}", "not measured", False)]
@@ -201,8 +201,8 @@ def _share(used: list[dict[str, Run]], name: str, scenario: Scenario, note: str)
 
 def unloaded(server: Process, clusters: int) -> None:
     requests = [raw(path(number, VIEWS[0]), True) for number in range(min(clusters, POLLED))]
-    found = loaded(server.port, requests, seconds=1, connections=1)
-    print(f"\nOne poll at a time, each on a new connection: p50 {found['p50'] * 1e3:.2f} ms, p99 {found['p99'] * 1e3:.2f} ms")
+    report = loaded(server.port, requests, seconds=1, connections=1)
+    print(f"\nOne poll at a time, each on a new connection: p50 {report['p50'] * 1e3:.2f} ms, p99 {report['p99'] * 1e3:.2f} ms")
 
 
 def demo_memory(home: Path) -> Bar:
@@ -214,8 +214,8 @@ def demo_memory(home: Path) -> Bar:
         for view in VIEWS:
             for packed in (False, True):
                 assert server.get(f"/api/v2/flux/clusters/{cluster}/{view}", packed)[0] == 200
-        found = server.resident()
-    return Bar("resident memory with the demo data", "<= 64 MiB", f"{found / 2**20:.0f} MiB", found <= 64 * 2**20)
+        resident = server.resident()
+    return Bar("resident memory with the demo data", "<= 64 MiB", f"{resident / 2**20:.0f} MiB", resident <= 64 * 2**20)
 
 
 def restart(home: Path, rounds: int) -> Bar:
@@ -228,8 +228,8 @@ def restart(home: Path, rounds: int) -> Bar:
 
 
 def _timed(name: str, times: list[float], note: str) -> Bar:
-    middle = statistics.median(times)
-    return Bar(name, "<= 2 s", f"{middle:.2f} s ({min(times):.2f} to {max(times):.2f}; {note})", middle <= 2)
+    median = statistics.median(times)
+    return Bar(name, "<= 2 s", f"{median:.2f} s ({min(times):.2f} to {max(times):.2f}; {note})", median <= 2)
 
 
 def prepared_memory(server: Process, clusters: int) -> Bar:
@@ -249,10 +249,10 @@ def after_a_write(server: Process, clusters: int, packed: bool, rounds: int) -> 
 
     def once() -> tuple[float, bool]:
         tag, busy = f"v9-{time.time_ns()}", server.cpu_seconds()
-        found = loaded(server.port, requests, write=_catalog_write(tag), marker=tag)
-        if found["fresh"] != clusters:
-            raise SystemExit(f"only {found['fresh']} of {clusters} answers were fresh")
-        seconds: float = found["seconds"]
+        report = loaded(server.port, requests, write=_catalog_write(tag), marker=tag)
+        if report["fresh"] != clusters:
+            raise SystemExit(f"only {report['fresh']} of {clusters} answers were fresh")
+        seconds: float = report["seconds"]
         return seconds, server.cpu_seconds() - busy >= FULL * seconds
 
     return _timed(f"catalog write to {clusters} fresh answers{', gzip' if packed else ''}", *repeated(once, rounds))

@@ -59,8 +59,8 @@ class Request(NamedTuple):
 # The requests
 
 
-def _operations(*found: Body) -> bytes:
-    return json.dumps({"operations": list(found)}).encode()
+def _operations(*operations: Body) -> bytes:
+    return json.dumps({"operations": list(operations)}).encode()
 
 
 def _selectors(text: Callable[[int], str], count: int) -> bytes:
@@ -191,10 +191,10 @@ def polling(port: int) -> Any:
     assert process.stdin
     assert process.stdout
     process.stdout.readline()  # it begins
-    found: dict[str, float] = {}
-    yield found
+    waits: dict[str, float] = {}
+    yield waits
     process.stdin.close()
-    found.update(json.loads(process.stdout.read()))
+    waits.update(json.loads(process.stdout.read()))
     process.wait()
 
 
@@ -238,14 +238,14 @@ def measured(home: Path, names: list[str]) -> int:
             if names and not any(name in request.name for name in names):
                 continue
             body = request.body()
-            with polling(server.port) as found, polling(reader.port) if request.writes else contextlib.nullcontext() as beside:
+            with polling(server.port) as waits, polling(reader.port) if request.writes else contextlib.nullcontext() as beside:
                 time.sleep(0.2)
                 answer = asked(server.port, request, body)
                 time.sleep(1.0 if request.writes else 0.2)  # whoever follows reads for a while
-            wait = max(found["kept"], found["new"]) * 1000
+            wait = max(waits["kept"], waits["new"]) * 1000
             other = max(beside["kept"], beside["new"]) * 1000 if beside else 0.0
             worst = max(worst, wait, other)
-            kept, new = found["kept"] * 1000, found["new"] * 1000
+            kept, new = waits["kept"] * 1000, waits["new"] * 1000
             print(
                 f"{request.name:38} {answer.status:6} {answer.seconds:7.2f} s {kept:6.1f} ms {new:6.1f} ms {wait / anchor:6.1f}x"
                 + (f" {other:6.1f} ms" if beside else ""),

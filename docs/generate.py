@@ -61,8 +61,8 @@ def refusals(root: type[errors.Refusal] = errors.Refusal) -> Iterator[type[error
 
 
 def errors_table() -> str:
-    found = sorted(set(refusals()), key=lambda refusal: (refusal.status, refusal.code))
-    return table(("Status", "`code`", "Title"), ((str(item.status), code(item.code), item.title) for item in found))
+    known = sorted(set(refusals()), key=lambda refusal: (refusal.status, refusal.code))
+    return table(("Status", "`code`", "Title"), ((str(item.status), code(item.code), item.title) for item in known))
 
 
 def formats_table() -> str:
@@ -273,11 +273,11 @@ def _rights() -> dict[tuple[str, str], str]:
 
 def headers_table() -> str:
     document = specification()
-    found: dict[tuple[str, str], str] = {}
+    meanings: dict[tuple[str, str], str] = {}
     for place, header in _headers(document):
         name, item = header
-        found.setdefault((place, name), _resolved(document, item).get("description", ""))
-    rows = ((code(name), place, meaning) for (place, name), meaning in sorted(found.items(), key=lambda entry: entry[0][::-1]))
+        meanings.setdefault((place, name), _resolved(document, item).get("description", ""))
+    rows = ((code(name), place, meaning) for (place, name), meaning in sorted(meanings.items(), key=lambda entry: entry[0][::-1]))
     return table(("Header", "Where", "Meaning"), rows)
 
 
@@ -295,10 +295,10 @@ def _headers(document: dict[str, Any]) -> Iterator[tuple[str, tuple[str, Any]]]:
 
 def _resolved(document: dict[str, Any], item: Any) -> dict[str, Any]:
     while "$ref" in item:
-        found: Any = document
+        target: Any = document
         for step in item["$ref"].removeprefix("#/").split("/"):
-            found = found[step]
-        item = found
+            target = target[step]
+        item = target
     resolved: dict[str, Any] = item
     return resolved
 

@@ -1,6 +1,7 @@
 """Keeps a release together: docs/releases.py checks versions and changelog, --set prepares one, --notes prints what it brings.
 
-The version stands in src/flux_resourceset/__init__.py; --set writes it where nobody can read it there: chart, manifests, a page.
+The version stands in src/flux_resourceset/__init__.py; --set writes it where nobody can read it there: chart, manifests, a page,
+the description of the API. What is generated comes out the same when it is made anew.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ PLACES = {
     "deploy/chart/flux-resourceset/Chart.yaml": (r"^version: ", r"^appVersion: "),
     "deploy/server/overlays/production/kustomization.yaml": (r"newTag: ",),
     "deploy/cluster/delivery.yaml": (r"flux-resourceset/cluster:", r"tag: "),
-    "docs/bootstrap.md": (r"flux-resourceset/cluster:",),
+    "docs/bootstrap.md": (r"flux-resourceset/cluster:", r"^    tag: "),
+    "openapi/openapi.yaml": (r"^  version: ",),
 }
 SECTIONS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")  # of Keep a Changelog
 
@@ -31,9 +33,9 @@ def read(root: Path, name: str) -> str:
 
 
 def version(root: Path) -> str:
-    found = re.search(rf'__version__ = "({VERSION})"', read(root, SOURCE))
-    assert found, f"{SOURCE} has no version"
-    return found[1]
+    line = re.search(rf'__version__ = "({VERSION})"', read(root, SOURCE))
+    assert line, f"{SOURCE} has no version"
+    return line[1]
 
 
 def strays(root: Path) -> Iterator[str]:
@@ -56,11 +58,11 @@ def releases(changelog: str) -> dict[str, str]:
 
 
 def faults_of_changelog(changelog: str) -> Iterator[str]:
-    found = list(releases(changelog))
-    if not found or found[0] != "Unreleased":
+    names = list(releases(changelog))
+    if not names or names[0] != "Unreleased":
         yield "CHANGELOG.md: the first release is to be [Unreleased]"
-    numbers = [tuple(map(int, name.split("."))) for name in found if re.fullmatch(VERSION, name)]
-    if len(numbers) != len(found) - 1 or numbers != sorted(set(numbers), reverse=True):
+    numbers = [tuple(map(int, name.split("."))) for name in names if re.fullmatch(VERSION, name)]
+    if len(numbers) != len(names) - 1 or numbers != sorted(set(numbers), reverse=True):
         yield "CHANGELOG.md: releases are X.Y.Z, each once, the newest first"
     for line in re.findall(r"^## .*$", changelog, re.MULTILINE)[1:]:
         if not re.fullmatch(rf"## \[{VERSION}\] - \d{{4}}-\d\d-\d\d", line):
@@ -106,10 +108,10 @@ def main() -> int:
             parser.error(f"{options.set!r} is not X.Y.Z")
         set_version(options.root, options.set, datetime.datetime.now(datetime.UTC).date().isoformat())
         changelog = read(options.root, "CHANGELOG.md")
-    found = [*strays(options.root), *faults_of_changelog(changelog)]
-    found += faults_of_tag(options.root, options.tag) if options.tag else ()
-    print("\n".join(found) or f"version {version(options.root)}: everything agrees")
-    return 1 if found else 0
+    faults = [*strays(options.root), *faults_of_changelog(changelog)]
+    faults += faults_of_tag(options.root, options.tag) if options.tag else ()
+    print("\n".join(faults) or f"version {version(options.root)}: everything agrees")
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

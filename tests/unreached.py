@@ -54,12 +54,12 @@ def unreached(file: Path, statements: list[int], missing: list[int]) -> Iterator
 def measured() -> Counter[str]:
     coverage = Coverage(config_file=str(ROOT / "pyproject.toml"), data_file=str(ROOT / ".coverage"))
     coverage.load()
-    found: Counter[str] = Counter()
+    places: Counter[str] = Counter()
     for file in sorted(PACKAGE.rglob("*.py")):
         _, statements, _, missing, _ = coverage.analysis2(str(file))
         named = Counter(unreached(file, statements, missing))
-        found += Counter({name: 1 if name.endswith(": *") else count for name, count in named.items()})
-    return found
+        places += Counter({name: 1 if name.endswith(": *") else count for name, count in named.items()})
+    return places
 
 
 def explained(text: str) -> Counter[str]:

@@ -147,8 +147,8 @@ def _serve(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int
     document = _openapi_file(configured)
     with contextlib.closing(_listen(configured.host, configured.port)) as listener:
         sys.setswitchinterval(SWITCH_SECONDS)
-        young, middle, _ = gc.get_threshold()
-        gc.set_threshold(young, middle, NEVER)
+        youngest, second, _ = gc.get_threshold()  # by generation
+        gc.set_threshold(youngest, second, NEVER)
         ledger = open_ledger(configured, arguments.begin_anew)
         gc.collect()
         gc.freeze()  # the documents stay: do not walk them again and again

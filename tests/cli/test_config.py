@@ -61,8 +61,11 @@ def test_wrong_configurations_are_usage_errors(offline: Cli) -> None:
     assert offline.refused(2, "config", "set-context", "x")
     assert offline.refused(2, "config", "set-context", "x", "--url", "nowhere")
     assert offline.refused(2, "config", "set-context", "x", "--url", "http://h", "--token", "-")
-    assert offline.refused(2, "config", "use-context", "x")
-    assert "no context 'x'" in offline.refused(2, "cluster", "list", "--context", "x")[0]
+    missing = ['context "x" not found; add one with config set-context']
+    assert offline.refused(2, "config", "use-context", "x") == missing
+    assert offline.refused(2, "cluster", "list", "--context", "x") == missing
+    offline.ok("config", "set-context", "here", "--url", "http://127.0.0.1:9", "--token", "x")
+    assert offline.refused(2, "config", "use-context", "x") == ['context "x" not found; there are here']
     path(offline).parent.mkdir(parents=True, exist_ok=True)
     for text in ("a: [", "contexts: 3", "contexts: {a: {url: 3}}", "contexts: {a: {what: x}}"):
         path(offline).write_text(text)

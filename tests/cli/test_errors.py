@@ -39,6 +39,16 @@ from cli.command import Cli
         (("overrides", "--limit", "²"), "--limit is '²'"),
         (("overrides", "--limit", "٣"), "--limit is '٣'"),
         (("cluster", "list", "--offset", "-1"), "--offset is '-1'"),
+        (("changes", "--kind", "nothing"), 'kind "nothing" not found; there are cluster, '),
+        (("explain", "nothing"), 'kind "nothing" not found; there are cluster, '),
+        (("explain", "namespace.nothing"), 'field "nothing" of namespace not found; there are id, '),
+        (("namespace", "update", "podinfo", "--clear", "nothing"), '--clear: field "nothing" not found; there are labels, '),
+        (("namespace", "create", "x", "--label", "a=1", "--label", "b=1", "--label", "a=2"), 'duplicate key "a"'),
+        (("namespace", "update", "podinfo", "--label", "a=1", "--label", "a-"), 'duplicate key "a"'),
+        (("component", "patch", "podinfo", "--all", "--set", "a=1", "--set", "a=2"), 'duplicate key "a"'),
+        (("component", "patch", "podinfo", "--all", "--set-json", "a=1", "--set-json", "a=1"), 'duplicate key "a"'),
+        (("component", "patch", "podinfo", "--all", "--set", "a=1", "--set-json", "a=2"), 'duplicate key "a"'),
+        (("component", "patch", "podinfo", "--all", "--set", "a=1", "--unset", "a"), 'duplicate key "a"'),
     ],
 )
 def test_a_mistake_on_the_command_line_is_told_in_one_line(cli: Cli, words: tuple[str, ...], line: str) -> None:

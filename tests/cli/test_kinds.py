@@ -121,6 +121,12 @@ def test_completion_offers_commands_options_ids_and_files(cli: Cli, offline: Cli
     assert offered("render", "x", "-o", "") == [":files"], "where -o is no format"
     assert offered("namespace", "list", "-o", "j") == ["json"]
     assert offered("--", "-o", "y") == [], "-- ends the options"
+    for words in (("--", "-"), ("namespace", "assign", "--", "--"), ("namespace", "assign", "x", "--", "")):
+        assert offered(*words) == [], "nothing behind -- is an option"
+    assert offered("--", "name") == ["namespace"]
+    assert "--cluster" in offered("namespace", "assign", "--")
+    assert "--cluster" in offered("namespace", "assign", "x", "")
+    assert offered("namespace", "assign", "x", "-o", "--", "--al") == ["--all"], "here -- is a value"
     assert offered("completion", "") == ["bash", "zsh", "fish"]
     assert offered("explain", "clu") == ["cluster"]
     assert offered("inputs", "dns", "role") == ["rolebindings"]

@@ -75,7 +75,6 @@ def test_the_change_log_is_newest_first_and_can_be_filtered(cli: Cli) -> None:
     assert cli.ok("changes", "--id", "logged", "-o", "name").out.split() == [str(entry["revision"]) for entry in found]
     assert "update namespaces/logged" in cli.ok("changes", "--id", "logged", "-o", "table").out
     assert cli.refused(3, "changes", "--since", "yesterday")
-    assert cli.refused(2, "changes", "--kind", "nothing")
 
 
 def test_following_the_change_log_prints_changes_as_they_come(cli: Cli) -> None:
@@ -118,8 +117,7 @@ def test_explain_tells_of_kinds_and_fields_also_without_a_server(cli: Cli, offli
     assert "list of object" in text
     unreachable = offline.but(FLUX_API_URL="http://127.0.0.1:9", FLUX_API_TOKEN="x")
     assert unreachable.ok("explain", "namespace").data["properties"]["labels"]
-    assert offline.refused(2, "explain", "namespace.nothing")
-    assert offline.refused(2, "explain", "nothing")
+    assert "not found" in offline.refused(2, "explain", "nothing")[0]
     assert offline.ok("explain", "rolebinding.subjects", "-o", "name").out == "rolebinding.subjects\n"
 
 

@@ -1,11 +1,13 @@
-"""The contracts of the import linter that list modules: they must not miss one that came later."""
+"""What lists modules, contracts of the import linter and the map of cli/, must not miss one that came later."""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any
 
 import live
+from flux_resourceset import cli
 
 PACKAGE = live.ROOT / "src" / "flux_resourceset"
 KNOWN_TO_STORES = {"store", "changes", "errors", "atomic_files"}
@@ -29,3 +31,9 @@ def test_every_module_of_routes_is_forbidden_to_decide_what_runs_in_threads() ->
     decide = {"__init__", "bodies", "long_answers"}
     wires = {"metrics", "ordinary", "problems", "unread"}  # serve no route
     assert sources == {path.stem for path in (PACKAGE / "http").glob("*.py")} - decide - wires
+
+
+def test_the_map_of_the_command_line_names_everything_in_it() -> None:
+    entries = [path for path in (PACKAGE / "cli").iterdir() if path.name not in ("__init__.py", "__pycache__")]
+    named = re.findall(r"^(\w+/?)  +\S", cli.__doc__ or "", re.MULTILINE)
+    assert sorted(named) == sorted(f"{path.name}/" if path.is_dir() else path.stem for path in entries)

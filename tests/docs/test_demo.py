@@ -30,10 +30,11 @@ def command(directory: Path, port: int) -> list[str]:
 
 
 @contextlib.contextmanager
-def running(directory: Path, port: int, log: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def running(directory: Path, port: int, log: Path, **proxies: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The demo's process, and what it said up to the last line of its welcome."""
+    environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")} | proxies
     with log.open("w") as stderr:
-        process = subprocess.Popen(command(directory, port), stdout=subprocess.PIPE, stderr=stderr, text=True)
+        process = subprocess.Popen(command(directory, port), env=environment, stdout=subprocess.PIPE, stderr=stderr, text=True)
     assert process.stdout
     watchdog = threading.Timer(60, process.kill)  # whoever waits for a line that does not come then sees the end
     watchdog.start()
@@ -61,7 +62,7 @@ def exports(said: str) -> dict[str, str]:
     return dict(re.findall(r"export (FLUX_\w+)=(\S+)", said))
 
 
-def told(process: subprocess.Popen[str], *wanted: str) -> str:
+def read_until(process: subprocess.Popen[str], *wanted: str) -> str:
     """Read on until the demo has said all of it, in whatever order."""
     assert process.stdout
     said = ""
@@ -85,20 +86,39 @@ def test_a_patch_arrives_in_the_simulated_cluster_before_the_readers_eyes(tmp_pa
         assert "demo-cluster-01 | + HelmRelease flux-system/platform-podinfo\n" in said
         (patch,) = re.findall(r"^  (flux-resourceset-cli .+)$", said, re.MULTILINE)
         carried_out(patch, exports(said))
-        told(process, 'data.replicaCount: "2" → "3"')
-        told(process, "~ HelmRelease flux-system/platform-podinfo")
+        read_until(process, 'data.replicaCount: "2" → "3"')
+        read_until(process, "~ HelmRelease flux-system/platform-podinfo")
         (values,) = (tmp_path / "demo" / "cluster").rglob("values-podinfo-*.yaml")
         assert "replicaCount: '3'" in values.read_text(encoding="utf-8")
         carried_out("flux-resourceset-cli cluster decommission demo-cluster-01 --yes", exports(said))
-        told(process, "= Namespace podinfo (kept: pruning is disabled on it)")
-        told(process, "- HelmRelease flux-system/platform-podinfo")
+        read_until(process, "= Namespace podinfo (kept: pruning is disabled on it)")
+        read_until(process, "- HelmRelease flux-system/platform-podinfo")
         process.send_signal(signal.SIGINT)
-        told(process, "stopped; the state stays in")
+        read_until(process, "stopped; the state stays in")
         assert process.wait(30) == 0
     assert "Traceback" not in (tmp_path / "log").read_text()
     with running(tmp_path / "demo", live.free_port(), tmp_path / "log") as (_, again):
         signs = re.findall(r"^demo-cluster-01 \| (.)", again, re.MULTILINE)
         assert signs == ["="] * 3, "the state was not kept"
+
+
+@pytest.mark.parametrize(
+    ("proxies", "lines"),
+    [
+        ({}, []),
+        ({"HTTP_PROXY": "http://127.0.0.1:9"}, ["export NO_PROXY=127.0.0.1"]),
+        ({"http_proxy": "127.0.0.1:9", "no_proxy": "a.example.com"}, ['export no_proxy="$no_proxy,127.0.0.1"']),
+        ({"http_proxy": "https://127.0.0.1:9", "NO_PROXY": "a"}, ['export NO_PROXY="$NO_PROXY,127.0.0.1"']),
+        ({"HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": "a.example.com,127.0.0.1"}, []),
+    ],
+)
+def test_no_proxy_is_asked_for_the_demo(tmp_path: Path, proxies: dict[str, str], lines: list[str]) -> None:
+    with running(tmp_path / "demo", live.free_port(), tmp_path / "log", **proxies) as (_, said):
+        assert re.findall(r"^  (export no_proxy=.*)$", said, re.MULTILINE | re.IGNORECASE) == lines
+        for line in lines:
+            name, value = line.removeprefix("export ").split("=")
+            proxies |= {name: value.strip('"').replace(f"${name}", proxies.get(name, ""))}
+        carried_out("flux-resourceset-cli cluster list", {**exports(said), **proxies})
 
 
 @pytest.mark.thorough  # the cluster of the demo waits a second between polls
@@ -107,20 +127,20 @@ def test_the_simulated_cluster_keeps_its_state_while_the_server_is_away(tmp_path
     with running(directory, live.free_port(), tmp_path / "log") as (process, said):
         before = {path: path.read_text() for path in (directory / "cluster").rglob("*.yaml")}
         (server,) = re.findall(r"^  kill (\d+)$", said, re.MULTILINE)
-        told(process, "is simulated in")
+        read_until(process, "is simulated in")
         os.kill(int(server), signal.SIGTERM)
-        away = told(process, "Ctrl-C stops the rest.", "! namespaces: cannot reach", "! rolebindings: cannot reach")
+        away = read_until(process, "Ctrl-C stops the rest.", "! namespaces: cannot reach", "! rolebindings: cannot reach")
         assert "; the last state is kept\n" in away
         assert {path: path.read_text() for path in (directory / "cluster").rglob("*.yaml")} == before
         (restart,) = re.findall(r"^  (env .+)$", away, re.MULTILINE)
         with (tmp_path / "again.log").open("w") as log:
             again = subprocess.Popen(shlex.split(restart), stdout=log, stderr=log)
         try:
-            told(process, "! namespaces: back again")
+            read_until(process, "! namespaces: back again")
             carried_out(
                 "flux-resourceset-cli component patch podinfo --cluster demo-cluster-01 --set replicaCount=5", exports(said)
             )
-            told(process, 'data.replicaCount: "2" → "5"')
+            read_until(process, 'data.replicaCount: "2" → "5"')
         finally:
             again.terminate()
             again.wait(30)

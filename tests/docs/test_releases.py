@@ -21,6 +21,7 @@ PLACES = (
     "deploy/server/overlays/production/kustomization.yaml",
     "deploy/cluster/delivery.yaml",
     "docs/bootstrap.md",
+    "openapi/openapi.yaml",
     "CHANGELOG.md",
 )
 TODAY = r"\d{4}-\d\d-\d\d"
@@ -47,10 +48,17 @@ def test_the_version_is_one_everywhere() -> None:
     assert chart["version"] == chart["appVersion"] == flux_resourceset.__version__
 
 
-@pytest.mark.parametrize("name", [name for name in PLACES if name != "CHANGELOG.md"])
-def test_a_place_with_another_version_is_named(project: Path, name: str) -> None:
-    text = (project / name).read_text()
-    (project / name).write_text(text.replace(flux_resourceset.__version__, "9.9.9", 1))
+def mentions() -> list[tuple[str, int]]:
+    """Every file that names the version, as often as it does."""
+    texts = {name: (live.ROOT / name).read_text() for name in PLACES if name != "CHANGELOG.md"}
+    return [(name, number) for name, text in texts.items() for number in range(text.count(flux_resourceset.__version__))]
+
+
+@pytest.mark.parametrize(("name", "number"), mentions())
+def test_a_place_with_another_version_is_named(project: Path, name: str, number: int) -> None:
+    parts = (project / name).read_text().split(flux_resourceset.__version__)
+    before, after = parts[: number + 1], parts[number + 1 :]
+    (project / name).write_text("9.9.9".join([flux_resourceset.__version__.join(part) for part in (before, after)]))
     code, said = releases(project)
     assert (code, "9.9.9" in said) == (1, True)
 
@@ -58,6 +66,7 @@ def test_a_place_with_another_version_is_named(project: Path, name: str) -> None
 def test_a_version_is_set_everywhere_and_gets_its_notes(project: Path) -> None:
     before = (project / "CHANGELOG.md").read_text()
     assert releases(project, "--set", "9.8.7") == (0, "version 9.8.7: everything agrees\n")
+    assert [name for name, _ in mentions() if flux_resourceset.__version__ in (project / name).read_text()] == []
     changelog = (project / "CHANGELOG.md").read_text()
     assert re.search(rf"^## \[Unreleased\]\n\n## \[9\.8\.7\] - {TODAY}\n", changelog, re.MULTILINE)
     assert releases(project, "--tag", "v9.8.7")[0] == 0

@@ -139,7 +139,7 @@ class Kube:
         """What each Flux object says of itself, and the latest warnings: shown when an expectation fails."""
         lines = [_described(each) for each in self.find(_SHOWN_ON_TIMEOUT)]
         events = sorted(self.find("events"), key=lambda event: event["metadata"]["creationTimestamp"])
-        lines += [_told(event) for event in events if event.get("type") == "Warning"][-10:]
+        lines += [_warning(event) for event in events if event.get("type") == "Warning"][-10:]
         return "\n".join(["the cluster says:", *lines])
 
 
@@ -163,6 +163,6 @@ def _described(found: Object) -> str:
     return f"  {_named(found['kind'], found['metadata'])} {verdict}"
 
 
-def _told(event: Object) -> str:
+def _warning(event: Object) -> str:
     about = event["involvedObject"]
     return f"  warning from {_named(about.get('kind', '?'), about)}: {event.get('message', '')[:500]}"

@@ -61,16 +61,16 @@ def applied_wrongly(kube: Kube, bundle: str, *options: str) -> None:
 def asks_for(kube: Kube, id: str) -> None:
     """Wait until every provider has an answer for that cluster."""
     for view in VIEWS:
-        found = kube.wait_ready("resourcesetinputprovider", view)
-        assert f"/clusters/{id}.example.com/" in found["spec"]["url"]
+        provider = kube.wait_ready("resourcesetinputprovider", view)
+        assert f"/clusters/{id}.example.com/" in provider["spec"]["url"]
 
 
 def waits(kube: Kube, view: str, word: str) -> None:
-    def told(found: Object) -> bool:
-        ready = condition(found, "Ready")
+    def is_waiting(resourceset: Object) -> bool:
+        ready = condition(resourceset, "Ready")
         return ready.get("reason") == "DependencyNotReady" and word in ready.get("message", "")
 
-    kube.wait_for_object("resourceset", view, NAMESPACE, where=told)
+    kube.wait_for_object("resourceset", view, NAMESPACE, where=is_waiting)
 
 
 def follows(home: Home, value: str) -> None:
@@ -78,7 +78,7 @@ def follows(home: Home, value: str) -> None:
     home.providers_ready()
     home.call("PATCH", "/namespaces/podinfo", {"labels": {"follows": value}})
     home.kube.wait_for_object(
-        "namespace", "podinfo", where=lambda found: found["metadata"]["labels"].get("follows") == value, timeout=60
+        "namespace", "podinfo", where=lambda namespace: namespace["metadata"]["labels"].get("follows") == value, timeout=60
     )
 
 
@@ -159,8 +159,8 @@ def shipped_views() -> dict[str, dict[str, str]]:
 
 def delivery(home: Home, charts: Charts) -> list[Object]:
     """What ships, with the registry and the API of this suite, which have no TLS."""
-    url = charts.push_kustomization("flux-resourceset/cluster", "0.1.0", shipped_views())
     source, kustomization = yaml.safe_load_all((live.ROOT / "deploy" / "cluster" / "delivery.yaml").read_text())
+    url = charts.push_kustomization("flux-resourceset/cluster", source["spec"]["ref"]["tag"], shipped_views())
     source["spec"] |= {"url": url, "insecure": True}
     insecure = {"op": "add", "path": "/spec/insecure", "value": True}
     every = {"op": "replace", "path": "/metadata/annotations/fluxcd.controlplane.io~1reconcileEvery", "value": "1s"}
@@ -183,10 +183,10 @@ def delivered(home: Home, charts: Charts, kube: Kube) -> Iterator[None]:
 @pytest.mark.parametrize("other", OTHERS)
 def test_views_that_come_by_artifact_are_as_safe(other: str, home: Home, kube: Kube) -> None:
     for view in VIEWS:
-        found = kube.wait_ready("resourceset", view)
-        assert f'"{DEMO}.k8s.example.com"' in found["spec"]["dependsOn"][0]["readyExpr"]
+        resourceset = kube.wait_ready("resourceset", view)
+        assert f'"{DEMO}.k8s.example.com"' in resourceset["spec"]["dependsOn"][0]["readyExpr"]
         shipped = yaml.safe_load(shipped_views()[f"views/{view}"]["resourceset.yaml"])
-        assert found["spec"]["resourcesTemplate"] == shipped["spec"]["resourcesTemplate"]
+        assert resourceset["spec"]["resourcesTemplate"] == shipped["spec"]["resourcesTemplate"]
     before = made(kube)
     applied_wrongly(kube, home.bundle(other), *SIDES["server"])
     asks_for(kube, other)
@@ -194,7 +194,7 @@ def test_views_that_come_by_artifact_are_as_safe(other: str, home: Home, kube: K
     kube.reconcile("kustomization", "flux-resourceset")
     for view in VIEWS:
         kube.wait_for_object(
-            "resourcesetinputprovider", view, NAMESPACE, where=lambda found: f"/clusters/{DEMO}.k8s." in found["spec"]["url"]
+            "resourcesetinputprovider", view, NAMESPACE, where=lambda each: f"/clusters/{DEMO}.k8s." in each["spec"]["url"]
         )
     follows(home, f"artifact-{other}")
     assert made(kube) == before

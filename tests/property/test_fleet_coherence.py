@@ -129,15 +129,17 @@ def attempted(ledger: Ledger, transaction: list[Operation]) -> None:
 
 def answers(fleet: Fleet) -> dict[tuple[str, str, bool], bytes | type[errors.Refusal]]:
     """What everybody would be told, by name and view, plain and packed."""
-    found: dict[tuple[str, str, bool], bytes | type[errors.Refusal]] = {}
+    by_question: dict[tuple[str, str, bool], bytes | type[errors.Refusal]] = {}
     for dns in (*DNS, "p-user.example.com", "n-user.example.com", "w-user.example.com"):
         for endpoint in KNOWN.by_endpoint:
             for packed in (False, True):
-                found[dns, endpoint, packed] = told(fleet.answer, dns, endpoint, packed)
-    return found
+                by_question[dns, endpoint, packed] = answer_or_refusal(fleet.answer, dns, endpoint, packed)
+    return by_question
 
 
-def told(answer: Callable[[bytes, bool], bytes], dns: str, endpoint: str, packed: bool) -> bytes | type[errors.Refusal]:
+def answer_or_refusal(
+    answer: Callable[[bytes, bool], bytes], dns: str, endpoint: str, packed: bool
+) -> bytes | type[errors.Refusal]:
     try:
         return answer(f"{dns}/{endpoint}".encode(), packed)
     except errors.Refusal as refusal:
@@ -191,7 +193,7 @@ def test_what_is_said_while_the_log_is_ahead_is_what_will_be_said(transactions: 
 
     for (dns, endpoint, packed), answer in wanted.items():
         with contextlib.suppress(Late):
-            assert told(answered, dns, endpoint, packed) == answer
+            assert answer_or_refusal(answered, dns, endpoint, packed) == answer
 
 
 @given(st.lists(st.lists(operations, min_size=1, max_size=4), min_size=1, max_size=12))

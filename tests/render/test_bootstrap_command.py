@@ -23,9 +23,9 @@ Objects = dict[tuple[str, str], dict[str, Any]]
 
 
 def objects(text: str) -> Objects:
-    found = [document for _, document in dialect.documents(text)]
-    named = {(document["kind"], document["metadata"]["name"]): document for document in found}
-    assert len(named) == len(found)
+    documents = [document for _, document in dialect.documents(text)]
+    named = {(document["kind"], document["metadata"]["name"]): document for document in documents}
+    assert len(named) == len(documents)
     return named
 
 
@@ -34,18 +34,18 @@ def printed(cli: Cli, *options: str, stdin: str = "") -> Objects:
 
 
 @pytest.fixture(scope="module")
-def found(server: live.Server, tmp_path_factory: pytest.TempPathFactory) -> Objects:
+def bundle(server: live.Server, tmp_path_factory: pytest.TempPathFactory) -> Objects:
     """What is printed when nothing special is asked."""
     return printed(Cli(tmp_path_factory.mktemp("home"), server.url))
 
 
-def test_it_prints_identity_token_and_a_pair_for_every_view(found: Objects) -> None:
+def test_it_prints_identity_token_and_a_pair_for_every_view(bundle: Objects) -> None:
     pairs = {(kind, view) for view in VIEWS for kind in ("ResourceSetInputProvider", "ResourceSet")}
-    assert set(found) == {("ConfigMap", "cluster-identity"), ("Secret", "internal-api-token"), *pairs}
+    assert set(bundle) == {("ConfigMap", "cluster-identity"), ("Secret", "internal-api-token"), *pairs}
 
 
-def test_the_identity_is_immutable_and_names_the_cluster(found: Objects) -> None:
-    identity = found["ConfigMap", "cluster-identity"]
+def test_the_identity_is_immutable_and_names_the_cluster(bundle: Objects) -> None:
+    identity = bundle["ConfigMap", "cluster-identity"]
     assert identity["immutable"] is True
     assert identity["metadata"]["namespace"] == "flux-system"
     assert identity["data"] == {
@@ -57,8 +57,8 @@ def test_the_identity_is_immutable_and_names_the_cluster(found: Objects) -> None
 
 
 @pytest.mark.parametrize("view", sorted(VIEWS))
-def test_a_provider_polls_its_view_of_this_cluster(view: str, found: Objects) -> None:
-    provider = found["ResourceSetInputProvider", view]
+def test_a_provider_polls_its_view_of_this_cluster(view: str, bundle: Objects) -> None:
+    provider = bundle["ResourceSetInputProvider", view]
     assert provider["metadata"] == {
         "name": view,
         "namespace": "flux-system",
@@ -82,10 +82,10 @@ def test_every_url_is_one_that_the_server_answers(cli: Cli, server: live.Server)
         assert [client.get(url).status_code for url in urls] == [200] * len(VIEWS)
 
 
-def test_a_resourceset_waits_for_its_own_cluster_and_for_inputs_of_it(found: Objects) -> None:
+def test_a_resourceset_waits_for_its_own_cluster_and_for_inputs_of_it(bundle: Objects) -> None:
     dns = "demo-cluster-01.k8s.example.com"
     for view in VIEWS:
-        spec = found["ResourceSet", view]["spec"]
+        spec = bundle["ResourceSet", view]["spec"]
         assert spec["inputsFrom"] == [{"kind": "ResourceSetInputProvider", "name": view}]
         identity, provider = spec["dependsOn"]
         assert (identity["kind"], identity["name"], identity["ready"]) == ("ConfigMap", "cluster-identity", True)
@@ -97,16 +97,16 @@ def test_a_resourceset_waits_for_its_own_cluster_and_for_inputs_of_it(found: Obj
         assert "${" not in identity["readyExpr"] + provider["readyExpr"]
 
 
-def test_templates_are_the_shipped_files(found: Objects) -> None:
+def test_templates_are_the_shipped_files(bundle: Objects) -> None:
     def unlike(resourceset: Any) -> dict[str, Any]:
         """Without what differs from cluster to cluster."""
         return {**resourceset, "spec": {**resourceset["spec"], "dependsOn": len(resourceset["spec"]["dependsOn"])}}
 
     for view in ("namespaces", "platform-components", "rolebindings"):
         ((_, shipped),) = dialect.documents(cluster_bundle.resourceset(view) or "")
-        assert unlike(found["ResourceSet", view]) == unlike(shipped)
+        assert unlike(bundle["ResourceSet", view]) == unlike(shipped)
     ((_, beside),) = dialect.documents((live.ROOT / "examples" / "kinds" / "network_policies.resourceset.yaml").read_text())
-    assert unlike(found["ResourceSet", "network-policies"]) == unlike(beside)
+    assert unlike(bundle["ResourceSet", "network-policies"]) == unlike(beside)
 
 
 def test_a_resourceset_comes_before_its_provider(cli: Cli) -> None:
@@ -143,9 +143,9 @@ def test_a_template_that_forgot_them_gets_the_guards_and_keeps_what_it_waits_for
     (kinds / "network_policies.yaml").write_text((live.ROOT / "examples" / "kinds" / "network_policies.yaml").read_text())
     (kinds / "network_policies.resourceset.yaml").write_text(FORGETFUL % source)
     with live.serving(tmp_path, SEED_FILE=str(live.ROOT / "data" / "seed.json"), RESOURCES_DIR=str(kinds)) as server:
-        found = printed(Cli(tmp_path, server.url))
-    shipped = found["ResourceSet", "namespaces"]["spec"]["dependsOn"]
-    *added, own = found["ResourceSet", "network-policies"]["spec"]["dependsOn"]
+        bundle = printed(Cli(tmp_path, server.url))
+    shipped = bundle["ResourceSet", "namespaces"]["spec"]["dependsOn"]
+    *added, own = bundle["ResourceSet", "network-policies"]["spec"]["dependsOn"]
     assert added == [{**each, "name": each["name"].replace("namespaces", "network-policies")} for each in shipped][:guards]
     assert own == {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "name": "things.example.com"}
 
@@ -159,8 +159,8 @@ def test_plain_http_is_marked_insecure(url: str, cli: Cli) -> None:
 
 
 def test_the_interval_is_taken_over(cli: Cli) -> None:
-    found = printed(cli, "--interval", "1h30m")
-    annotations = found["ResourceSetInputProvider", "rolebindings"]["metadata"]["annotations"]
+    bundle = printed(cli, "--interval", "1h30m")
+    annotations = bundle["ResourceSetInputProvider", "rolebindings"]["metadata"]["annotations"]
     assert annotations["fluxcd.controlplane.io/reconcileEvery"] == "1h30m"
 
 
@@ -173,24 +173,26 @@ def test_without_a_token_the_secret_says_that_it_is_missing(cli: Cli) -> None:
 
 def test_the_token_comes_from_a_file_or_from_stdin(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("s3cret-token\n")
-    for found in (
+    for bundle in (
         printed(cli, "--token-file", str(tmp_path / "token")),
         printed(cli, "--token-file", "-", stdin="s3cret-token\n"),
     ):
-        assert found["Secret", "internal-api-token"]["stringData"] == {"token": "s3cret-token"}
+        assert bundle["Secret", "internal-api-token"]["stringData"] == {"token": "s3cret-token"}
 
 
 def test_an_existing_secret_is_named_and_none_is_printed(cli: Cli) -> None:
-    found = printed(cli, "--existing-secret", "fleet-token")
-    assert "Secret" not in {kind for kind, _ in found}
+    bundle = printed(cli, "--existing-secret", "fleet-token")
+    assert "Secret" not in {kind for kind, _ in bundle}
     assert {
-        each["spec"]["secretRef"]["name"] for (kind, _), each in found.items() if kind == "ResourceSetInputProvider"
+        each["spec"]["secretRef"]["name"] for (kind, _), each in bundle.items() if kind == "ResourceSetInputProvider"
     } == {"fleet-token"}  # fmt: skip
 
 
 def test_a_directory_gets_a_file_for_each_and_the_token_is_for_its_owner_alone(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("s3cret-token")
     folder = tmp_path / "bundle"
+    folder.mkdir()
+    (folder / "internal-api-token.yaml").write_text("from before, for everybody")
     done = cli.ok("bootstrap", CLUSTER, "--api-url", API, "--token-file", str(tmp_path / "token"), "-o", str(folder))
     assert done.out == ""
     text = "".join(path.read_text() for path in sorted(folder.iterdir()))
@@ -204,9 +206,9 @@ def test_a_kind_without_template_gets_its_provider_and_a_word_about_it(tmp_path:
     (kinds / "network_policies.yaml").write_text((live.ROOT / "examples" / "kinds" / "network_policies.yaml").read_text())
     with live.serving(tmp_path, SEED_FILE=str(live.ROOT / "data" / "seed.json"), RESOURCES_DIR=str(kinds)) as server:
         done = Cli(tmp_path, server.url).ok("bootstrap", CLUSTER, "--api-url", API)
-    found = objects(done.out)
-    assert ("ResourceSetInputProvider", "network-policies") in found
-    assert ("ResourceSet", "network-policies") not in found
+    bundle = objects(done.out)
+    assert ("ResourceSetInputProvider", "network-policies") in bundle
+    assert ("ResourceSet", "network-policies") not in bundle
     assert "network-policies has no ResourceSet" in done.err
 
 

@@ -145,7 +145,7 @@ def test_a_template_that_fails_is_refused_with_its_input_and_line(tmp_path: Path
     [
         ((), 2, "which cluster"),
         (("nobody",), 4, "nobody"),
-        ((CLUSTER, "--view", "nothing"), 4, "there is no view 'nothing'"),
+        ((CLUSTER, "--view", "nothing"), 4, 'view "nothing" not found; the server has namespaces'),
         ((CLUSTER, "-f", "/nowhere.yaml"), 2, "/nowhere.yaml"),
         (("--inputs", "-"), 2, "--view"),
         (("--inputs", "-", "--view", "namespaces"), 2, "holds no list of inputs"),

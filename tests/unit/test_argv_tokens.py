@@ -89,6 +89,24 @@ def test_only_an_option_at_the_end_that_needs_a_value_is_unfinished() -> None:
         assert not read(*words)[-1].is_unfinished
 
 
+@pytest.mark.parametrize(
+    ("before", "word", "begins"),
+    [
+        ((), "-", True),
+        ((), "--", True),
+        ((), "--lab", True),
+        ((), "--output", True),
+        ((), "", False),
+        ((), "x", False),
+        (("--",), "-", False),
+        (("x", "--", "y"), "--", False),
+        (("-o", "--"), "--", True),  # its value
+    ],
+)
+def test_an_unfinished_word_begins_an_option_unless_options_have_ended(before: tuple[str, ...], word: str, begins: bool) -> None:
+    assert argv_tokens.begins_option(before, word, OPTIONS) is begins
+
+
 def test_of_two_options_with_one_spelling_the_later_counts() -> None:
     folder = Option("--output-dir", "Where to.", "DIR", short="-o")
     (token,) = argv_tokens.tokens(["-o", "x"], (OUTPUT, folder))

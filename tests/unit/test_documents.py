@@ -16,7 +16,7 @@ TOO_LONG = "a" * 64
 NAMED: dict[str, Any] = {"platform_components": [{"id": "a"}]}
 
 
-def found(kind: str, document: Any) -> dict[str, str]:
+def violations_of(kind: str, document: Any) -> dict[str, str]:
     """The violations of a document as it would be stored: pointer → message."""
     of = KNOWN.by_name[kind]
     completed = documents.completed(of, document) if isinstance(document, dict) else document
@@ -106,7 +106,7 @@ RIGHT: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("kind", "document"), RIGHT, ids=range(len(RIGHT)))
 def test_a_right_document_has_no_violation(kind: str, document: Any) -> None:
-    assert found(kind, document) == {}
+    assert violations_of(kind, document) == {}
 
 
 # Documents with one mistake: its pointer, and a piece of the message
@@ -240,7 +240,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("kind", "document", "pointer", "message"), WRONG, ids=range(len(WRONG)))
 def test_a_mistake_is_told_with_its_pointer(kind: str, document: Any, pointer: str, message: str) -> None:
-    violations = found(kind, document)
+    violations = violations_of(kind, document)
     assert list(violations) == [pointer]
     assert message in violations[pointer]
 
@@ -248,7 +248,7 @@ def test_a_mistake_is_told_with_its_pointer(kind: str, document: Any, pointer: s
 @pytest.mark.parametrize("kind", ["clusters", "platform_components", "namespaces", "rolebindings"])
 def test_every_missing_field_is_pointed_at(kind: str) -> None:
     required = KNOWN.by_name[kind].schema["required"]
-    assert found(kind, {}) == {f"/{name}": "is required" for name in required}
+    assert violations_of(kind, {}) == {f"/{name}": "is required" for name in required}
 
 
 def test_all_violations_come_at_once() -> None:
@@ -260,7 +260,7 @@ def test_all_violations_come_at_once() -> None:
         "patches": {"ghost": {"a b": [], "password": "x"}},
         "extra": "\x00",
     }
-    assert sorted(found("clusters", document)) == [
+    assert sorted(violations_of("clusters", document)) == [
         "/cluster_dns",
         "/cluster_name",
         "/environment",

@@ -21,7 +21,7 @@ def state(*clusters: Document, tombstones: tuple[str, ...] = (), **definitions: 
     return effects.state(complete, set(tombstones))
 
 
-def told(before: effects.State, after: effects.State) -> list[str]:
+def effect_texts(before: effects.State, after: effects.State) -> list[str]:
     return [str(effect) for effect in effects.between(KNOWN, before, after)]
 
 
@@ -30,7 +30,7 @@ def test_comings_and_goings() -> None:
         cluster("stays"), cluster("goes"), cluster("ends"), tombstones=("back.example.com", "known.example.com", "gone")
     )
     after = state(cluster("stays"), cluster("back"), cluster("new"), tombstones=("ends.example.com", "known.example.com"))
-    assert told(before, after) == [
+    assert effect_texts(before, after) == [
         "ends.example.com is decommissioned",
         "goes.example.com vanishes",
         "gone vanishes",
@@ -40,7 +40,10 @@ def test_comings_and_goings() -> None:
 
 
 def test_a_cluster_whose_name_stays_under_another_id_is_the_same() -> None:
-    assert told(state(cluster("a", cluster_name="x")), state(cluster("b", cluster_dns="a.example.com", cluster_name="x"))) == []
+    assert (
+        effect_texts(state(cluster("a", cluster_name="x")), state(cluster("b", cluster_dns="a.example.com", cluster_name="x")))
+        == []
+    )
 
 
 def test_inputs_that_are_lost_gained_and_changed_are_counted_by_view() -> None:
@@ -62,7 +65,7 @@ def test_inputs_that_are_lost_gained_and_changed_are_counted_by_view() -> None:
 
 def test_a_definition_that_goes_is_lost_in_every_cluster_that_refers_to_it() -> None:
     clusters = [cluster("a", namespaces=[{"id": "n"}]), cluster("b")]
-    assert told(state(*clusters, namespaces=[namespace("n")]), state(*clusters)) == [
+    assert effect_texts(state(*clusters, namespaces=[namespace("n")]), state(*clusters)) == [
         "a.example.com loses inputs: namespaces 1 lost"
     ]
 
@@ -70,7 +73,9 @@ def test_a_definition_that_goes_is_lost_in_every_cluster_that_refers_to_it() -> 
 def test_another_order_is_no_change() -> None:
     spaces = [namespace("a"), namespace("b")]
     one, other = [{"id": "a"}, {"id": "b"}], [{"id": "b"}, {"id": "a"}]
-    assert told(state(cluster(namespaces=one), namespaces=spaces), state(cluster(namespaces=other), namespaces=spaces)) == []
+    assert (
+        effect_texts(state(cluster(namespaces=one), namespaces=spaces), state(cluster(namespaces=other), namespaces=spaces)) == []
+    )
 
 
 def test_the_worst_is_shown_first_and_the_rest_is_counted() -> None:

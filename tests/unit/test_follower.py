@@ -584,7 +584,7 @@ def test_a_successor_that_comes_too_late_is_dropped(pair: Pair, monkeypatch: pyt
 # The log, page by page
 
 
-def found(reader: Follower, query: Query) -> list[list[int]]:
+def pages_of(reader: Follower, query: Query) -> list[list[int]]:
     """The revisions of each page."""
 
     async def ask() -> list[list[int]]:
@@ -613,7 +613,7 @@ def test_pages_add_up_to_what_was_asked_for(
     ledger = samples.ledger_of(KNOWN)
     for number in range(12):
         samples.create(ledger, "namespaces", namespace(f"n{number}"), namespace(f"m{number}"))
-    pages = found(ledger.follower, query)
+    pages = pages_of(ledger.follower, query)
     assert [revision for page in pages for revision in page] == revisions
     assert all(len(page) <= max(1, changes_of_a_page // 2) for page in pages)
 

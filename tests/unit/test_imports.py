@@ -60,10 +60,10 @@ def merging(data: Document, known: Kinds = KNOWN) -> Callable[[drafts.Draft], No
 
 def merged(ledger: Ledger, data: Document) -> list[str]:
     """The warnings of a merge that succeeds."""
-    return told(ledger, merging(data, ledger.kinds))
+    return warnings_of(ledger, merging(data, ledger.kinds))
 
 
-def told(ledger: Ledger, load: Callable[[drafts.Draft], None]) -> list[str]:
+def warnings_of(ledger: Ledger, load: Callable[[drafts.Draft], None]) -> list[str]:
     """The warnings of a write."""
     return list(ledger.write_now(load, samples.ORIGIN).warnings)
 
@@ -154,7 +154,7 @@ def test_a_merge_does_not_write_what_the_api_does_not_let_anybody_write(tmp_path
     more = export_of(ledger, lambda data: data["documents"]["widgets"].append({"id": "more"}))
     assert "widgets do not take create" in refused(errors.Invalid, ledger, merging(more, known)).detail
     load = imports.importing(transfer.parsed(known, same, "the file"), "")
-    assert told(samples.ledger_of(known), load) == ["1 widgets come along, though the API lets nobody create them"]
+    assert warnings_of(samples.ledger_of(known), load) == ["1 widgets come along, though the API lets nobody create them"]
 
 
 # References whose definition was deleted by force

@@ -1,5 +1,6 @@
 """The program flux-resourceset-cli.
 
+__main__        python -m flux_resourceset.cli
 program         from the words of a command line to an exit code
 completion      what could follow in an unfinished one
 reference_page  docs/cli.md
@@ -11,7 +12,9 @@ document_files  documents in files
 output/         what is printed: data, messages, help
 parsing/        the grammar of command lines, and the tables of commands
 known_kinds     the kinds, as a server describes them
+builtin_kinds   the built-in ones, for when there is no server: made by `make generate`
 failures        exit codes, and what goes wrong
+windows         what differs there
 
 Each knows only what stands below it, which the linter checks. Much is imported in functions, where it is needed: help has to come
 within a few times what Python itself takes to start.

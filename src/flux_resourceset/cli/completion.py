@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from flux_resourceset import client
 from flux_resourceset.cli import config, failures
 from flux_resourceset.cli.parsing import command_table, grammar
-from flux_resourceset.cli.parsing.argv_tokens import tokens
+from flux_resourceset.cli.parsing.argv_tokens import begins_option, tokens
 from flux_resourceset.cli.parsing.command_table import OFFER_FILES
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Option
 
@@ -42,7 +42,8 @@ def _candidates(before: Sequence[str], last: str, known: Kinds, session: Session
             yield from _values(waiting, known, session)
         elif not named:
             yield from (group.word for group in groups)
-            yield from _options(grammar.GLOBALS)
+            if begins_option(before, "-", grammar.GLOBALS):
+                yield from _options(grammar.GLOBALS)
         return
     single = group.commands[0].words == (group.word,)
     command = group.commands[0] if single else next((c for c in group.commands if c.words[1:] == tuple(named[1:2])), None)
@@ -53,18 +54,18 @@ def _candidates(before: Sequence[str], last: str, known: Kinds, session: Session
 
 
 def _of_command(command: Command, before: Sequence[str], last: str, known: Kinds, session: Session) -> Iterator[str]:
-    options = (*command.options, *grammar.GLOBALS)  # in the order in which they are offered
-    positional, waiting = _read(before, (*grammar.GLOBALS, *command.options))
+    offered = (*command.options, *grammar.GLOBALS)  # in this order
+    options = (*grammar.GLOBALS, *command.options)
+    positional, waiting = _read(before, options)
+    position = len(positional) - len(command.words)
     if waiting is not None:
         yield from _values(waiting, known, session)
-    elif last.startswith("-"):
-        yield from _options(options)
-    else:
-        position = len(positional) - len(command.words)
-        if position < len(command.arguments):
-            yield from _values(command.arguments[position], known, session)
-        else:
-            yield from _options(options)
+    elif begins_option(before, last, options):
+        yield from _options(offered)
+    elif position < len(command.arguments):
+        yield from _values(command.arguments[position], known, session)
+    elif begins_option(before, "-", options):
+        yield from _options(offered)
 
 
 def _read(words: Sequence[str], options: Sequence[Option]) -> tuple[list[str], Option | None]:

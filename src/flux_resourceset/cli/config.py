@@ -48,9 +48,13 @@ def target(environment: Mapping[str, str], context: str | None) -> Target:
         return Target(given)
     stored = content["contexts"].get(name)
     if stored is None:
-        known = ", ".join(content["contexts"]) or "none yet; add one with config set-context"
-        raise failures.usage(f"there is no context {name!r}; there are: {known}")
+        raise context_not_found(name, content)
     return Target({**{variable: stored[field] for variable, field in FIELDS.items() if stored.get(field)}, **given})
+
+
+def context_not_found(name: str, content: dict[str, Any]) -> failures.Failure:
+    known = f"there are {', '.join(content['contexts'])}" if content["contexts"] else "add one with config set-context"
+    return failures.usage(f'context "{name}" not found; {known}')
 
 
 # The file

@@ -28,11 +28,7 @@ class Kind:
         self.name: str = data["kind"]
         self.description: str = data["description"]
         self.singular: str = data["singular"]
-        self.field: str | None = data["cluster_field"]
         self.endpoint: str | None = data["endpoint"]
-        self.patches: bool = data["patches"]
-        self.overrides: list[str] = data["overrides"]
-        self.reference: Schema = data["reference"]
         self.filters: list[str] = data["filters"]
         self.methods: dict[str, list[str]] = data["methods"]
         self.schema: Schema = data["schema"]
@@ -55,19 +51,34 @@ class Kind:
     def has_labels(self) -> bool:
         return has_labels(self.properties)
 
-    @property
-    def switched(self) -> bool:
-        """Whether clusters can switch it off."""
-        return self.field is not None and self.reference.get("enabled", {}).get("type") == "boolean"
-
     def names(self) -> tuple[str, ...]:
         """Every word that people may use for it."""
         return self.group, self.singular, self.name, self.name.replace("_", "-")
 
 
+class ReferencedKind(Kind):
+    """A kind that clusters refer to, in an array of every cluster."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        super().__init__(data)
+        self.cluster_field: str = data["cluster_field"]
+        self.patches: bool = data["patches"]
+        self.overrides: list[str] = data["overrides"]
+        self.reference: Schema = data["reference"]
+
+    @property
+    def switched(self) -> bool:
+        """Whether clusters can switch it off."""
+        return bool(self.reference.get("enabled", {}).get("type") == "boolean")
+
+    def references(self, cluster: Mapping[str, Any]) -> list[dict[str, Any]]:
+        references: list[dict[str, Any]] = cluster.get(self.cluster_field, [])
+        return references
+
+
 class Kinds:
     def __init__(self, data: list[dict[str, Any]]) -> None:
-        self._kinds = [Kind(item) for item in data]
+        self._kinds = [Kind(item) if item["cluster_field"] is None else ReferencedKind(item) for item in data]
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(self._kinds)

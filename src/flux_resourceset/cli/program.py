@@ -22,12 +22,12 @@ def run(words: Sequence[str], environment: Mapping[str, str]) -> int:
     _prepare_streams()
     try:
         read = tokens(words, grammar.GLOBALS)  # they may stand anywhere, also between the words of a command
-        return _ended(Session(environment, global_values(read)), words, read)
+        return _run_reporting(Session(environment, global_values(read)), words, read)
     finally:
         _abandon_broken_streams()
 
 
-def _ended(session: Session, words: Sequence[str], read: Sequence[Token]) -> int:
+def _run_reporting(session: Session, words: Sequence[str], read: Sequence[Token]) -> int:
     try:
         code = _run(session, words, read)
         sys.stdout.flush()

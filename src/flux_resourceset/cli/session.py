@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
 from flux_resourceset.cli import config, failures, known_kinds, windows
-from flux_resourceset.cli.known_kinds import Kind, Kinds
+from flux_resourceset.cli.known_kinds import Kind, Kinds, ReferencedKind
 from flux_resourceset.cli.output import printing
 from flux_resourceset.cli.parsing.grammar import Command
 from flux_resourceset.cli.parsing.values import Values
@@ -104,10 +104,14 @@ class Session:
             raise failures.usage("--reason must be one line of at most 500 characters")
         return {"X-Reason": reason.strip()}
 
-    def writes(self) -> Client:
-        """The server, for writing; a dry run only reads."""
+    def require_write_token(self) -> None:
+        """So that a missing one is told before anything is read or asked; a dry run needs none."""
         if not self.values.flag("dry-run"):
             self._token(config.WRITE_TOKEN)
+
+    def write_client(self) -> Client:
+        """The server, for writing."""
+        self.require_write_token()
         return self.client
 
     # Kinds
@@ -141,6 +145,13 @@ class Session:
         """The kind whose group the command is in."""
         kind = self.kinds.find(self.command.kind)
         assert kind is not None
+        return kind
+
+    @property
+    def referenced_kind(self) -> ReferencedKind:
+        """The same, for the commands that only kinds have that clusters refer to."""
+        kind = self.kind
+        assert isinstance(kind, ReferencedKind)
         return kind
 
     @property

@@ -15,7 +15,7 @@ __all__ = ["Answer", "Client", "Problem", "Progress", "Role", "Trace", "Unreacha
 Role = Literal["read", "write"]
 Trace = Callable[[str], None]
 
-READ_BYTES = 1024 * 1024  # what a server takes for a rehearsal with a token that only reads; with the other it takes more
+READ_BYTES = 1024 * 1024  # what a server takes for a dry run with a token that only reads; with the other it takes more
 _RETRIES = 4  # three seconds in all, while a server restarts
 
 
@@ -125,7 +125,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
         role: Role = "write",
     ) -> Answer:
-        """A write; `body` is JSON already when it is bytes. A rehearsal takes the role that reads."""
+        """A write; `body` is JSON already when it is bytes. A dry run takes the role that reads."""
         raw = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         lines = {"Content-Type": "application/json", "Content-Length": str(len(raw)), **self._headers, **(headers or {})}
         return self._checked(self._request(method, path, query, raw, lines, role))
@@ -145,7 +145,7 @@ class Client:
         broken: wire.Broken | None = None
         for attempt in range(_RETRIES + 1):
             try:
-                return self._once(method, target, lines, body)
+                return self._exchange(method, target, lines, body)
             except wire.Stale as exc:
                 broken = exc  # the server has only closed an idle connection, most likely, so it goes out again at once
             except Unreachable as exc:
@@ -156,7 +156,7 @@ class Client:
                 time.sleep(min(0.2 * 2**attempt, self._left()))
         raise broken or Unreachable(f"{self.url} does not answer")
 
-    def _once(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    def _exchange(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
         if self._trace:
             proxy = self._connection.proxy
             if proxy is not None:

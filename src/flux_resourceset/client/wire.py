@@ -107,14 +107,14 @@ class Connection:
         end = self.proxy or self._address
         connection = None
         try:
-            connection = self._reached(_addresses(end.host, end.port, min(self._left(), _CONNECT)))
+            connection = self._open_socket(_addresses(end.host, end.port, min(self._left(), _CONNECT)))
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.settimeout(self._left())
             if not self._address.secure:
                 return connection
             if self.proxy is not None:
                 self._open_tunnel(connection, self.proxy)
-            return self._trust().wrap_socket(connection, server_hostname=self._address.host)
+            return self._tls_context().wrap_socket(connection, server_hostname=self._address.host)
         except (OSError, UnicodeError, Unreachable) as exc:
             if connection is not None:
                 connection.close()
@@ -136,7 +136,7 @@ class Connection:
             raise Unreachable("it does not answer as an HTTP proxy: more came than an answer")
         connection.settimeout(self._left())
 
-    def _trust(self) -> ssl.SSLContext:
+    def _tls_context(self) -> ssl.SSLContext:
         """The system's authorities, and those of the environment: OpenSSL by itself would pass over a file that is not there."""
         import ssl  # a third of the start-up time of everything else, and seldom needed on a laptop
 
@@ -150,7 +150,7 @@ class Connection:
             raise Unreachable(f"SSL_CERT_FILE or SSL_CERT_DIR cannot be used: {_reason(exc)}") from exc
         return context
 
-    def _reached(self, addresses: list[tuple[str, int]]) -> socket.socket:
+    def _open_socket(self, addresses: list[tuple[str, int]]) -> socket.socket:
         for position, address in enumerate(addresses, start=1):
             try:
                 return socket.create_connection(address, min(self._left(), _CONNECT))

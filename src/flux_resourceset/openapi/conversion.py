@@ -65,8 +65,8 @@ def converted(schema: Any, form: Form) -> Schema:
     if form is not Form.NEW and "default" in result:
         default = result.pop("default")
         # an answer always has the field, with this value unless told otherwise; an object is completed from its own fields
-        told = form is Form.STORED or (form is Form.FLUX and default is not None)
-        if told and not schema.get("properties"):
+        has_default = form is Form.STORED or (form is Form.FLUX and default is not None)
+        if has_default and not schema.get("properties"):
             result.setdefault("example", default)
     result.pop("required", None)
     required = _required(schema, form)
@@ -173,7 +173,7 @@ def _refine(schema: Schema, form: Form) -> None:
 
 
 def nullable(schema: Schema) -> Schema:
-    """OpenAPI 3.0 heeds `nullable` only beside a `type`."""
+    """OpenAPI 3.0 knows `nullable` only beside a `type`."""
     result = dict(schema)
     if "enum" in result and None not in result["enum"]:
         result["enum"] = [*result["enum"], None]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from flux_resourceset import cluster_bundle, render
+from flux_resourceset import atomic_files, cluster_bundle, render
 from flux_resourceset.cli import failures
 from flux_resourceset.cli.cluster import manifest_files, view_sources
 from flux_resourceset.render import dialect
@@ -168,9 +168,6 @@ def _deliver(session: Session, files: list[File]) -> None:
     with manifest_files.writing(folder):
         Path(folder).mkdir(parents=True, exist_ok=True)
         for file in files:
-            path = Path(folder) / file.name
-            if file.secret:
-                path.touch(mode=0o600)  # before anything is in it
-                path.chmod(0o600)
-            path.write_text(file.text, encoding="utf-8", newline="\n")
+            mode = atomic_files.OWNER_ONLY if file.secret else atomic_files.AS_USUAL
+            atomic_files.replace(Path(folder) / file.name, file.text.encode(), durable=False, mode=mode)
     session.say(f"{len(files)} files in {folder}; apply them with kubectl apply -f {folder}")

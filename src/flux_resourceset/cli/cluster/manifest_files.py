@@ -70,7 +70,7 @@ def load(root: Path) -> dict[Identity, Stored]:
     return objects
 
 
-def again(root: Path, identity: Identity, last: Stored) -> Stored | None:
+def reread(root: Path, identity: Identity, last: Stored) -> Stored | None:
     """An object as its file has it now; None if there is no such object any more."""
     try:
         text = (root / path(identity)).read_text(encoding="utf-8")

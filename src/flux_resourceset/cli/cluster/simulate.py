@@ -73,7 +73,7 @@ class _Simulation:
         return worst
 
     def _view(self, view: View) -> Iterable[Change]:
-        inputs = view_sources.polled(self._session.client, self._dns, view.name)
+        inputs = view_sources.poll(self._session.client, self._dns, view.name)
         template = view.template
         assert template is not None
         # all of it before anything is touched: one bad input stalls the whole ResourceSet

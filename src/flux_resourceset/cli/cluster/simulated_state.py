@@ -51,7 +51,7 @@ class State:
         for identity, last in list(self._objects.items()):
             if identity not in targets and _owner(last.manifest) != owner:
                 continue
-            now = manifest_files.again(self._root, identity, last)
+            now = manifest_files.reread(self._root, identity, last)
             if now is None:
                 del self._objects[identity]
             else:

@@ -47,7 +47,7 @@ def of_server(session: Session, only: Sequence[str] = ()) -> list[View]:
     known = [view.name for view in views]
     for name in only:
         if name not in known:
-            raise failures.Failure(failures.NOT_FOUND, f"there is no view {name!r}; the server has {', '.join(known)}")
+            raise failures.Failure(failures.NOT_FOUND, f'view "{name}" not found; the server has {", ".join(known)}')
     return [view for view in views if not only or view.name in only]
 
 
@@ -122,7 +122,7 @@ def dns(session: Session, id: str) -> str:
         raise
 
 
-def polled(server: client.Client, dns: str, view: str) -> list[Input]:
+def poll(server: client.Client, dns: str, view: str) -> list[Input]:
     """What Flux would take over; anything that it would refuse is Unusable."""
     try:
         answer = server.get(client.path("api", "v2", "flux", "clusters", dns, view))

@@ -26,13 +26,13 @@ def _read(session: Session) -> list[Document]:
 
 
 def apply(session: Session) -> int:
-    session.writes()
-    results = _applied(session, _read(session), session.values.flag("dry-run"))
+    session.require_write_token()
+    results = _apply(session, _read(session), session.values.flag("dry-run"))
     batches.show(session, results, [(result["kind"], result["after"]) for result in results], single=False)
     return failures.OK
 
 
-def _applied(session: Session, documents: list[Document], dry_run: bool) -> list[batches.Result]:
+def _apply(session: Session, documents: list[Document], dry_run: bool) -> list[batches.Result]:
     """Create what is not there and replace what is, whoever does the same meanwhile."""
     for attempt in range(_ATTEMPTS):
         existing = _existing(session, documents)
@@ -78,7 +78,7 @@ def _exists(session: Session, kind: str, id: str) -> bool:
 
 
 def delete(session: Session) -> int:
-    session.writes()
+    session.require_write_token()
     documents = _read(session)
     session.confirm(f"delete {len(documents)} document(s)?")
     operations = [{"op": "delete", "kind": document.kind.name, "id": document.id} for document in documents]
@@ -91,7 +91,7 @@ def delete(session: Session) -> int:
 
 
 def diff(session: Session) -> int:
-    results = _applied(session, _read(session), dry_run=True)
+    results = _apply(session, _read(session), dry_run=True)
     changed = [result for result in results if result["change"] != "unchanged"]
     if session.output.human:
         for result in changed:

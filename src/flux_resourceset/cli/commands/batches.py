@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flux_resourceset import differences
+from flux_resourceset.cli.output import printing
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
@@ -23,7 +24,7 @@ def submit(session: Session, operations: Sequence[Operation], *, dry_run: bool |
         answer = _dry_run(session, operations)
     else:
         body, key = {"operations": list(operations)}, {"Idempotency-Key": _key()}
-        answer = session.writes().send("POST", "/batch", body, headers=key).object(results=list)
+        answer = session.write_client().send("POST", "/batch", body, headers=key).object(results=list)
     for text in answer.get("warnings") or ():  # an older server has none
         session.warn(str(text))
     results: list[Result] = answer["results"]
@@ -112,8 +113,7 @@ def summary(results: Sequence[Result], is_dry_run: bool) -> str:
     counted: dict[str, int] = {}
     for result in results:
         counted[result["change"]] = counted.get(result["change"], 0) + 1
-    words = {"create": "created", "update": "updated", "delete": "deleted", "unchanged": "unchanged"}
-    parts = ", ".join(f"{counted[name]} {word}" for name, word in words.items() if name in counted)
+    parts = ", ".join(f"{counted[name]} {word}" for name, word in printing.PAST.items() if name in counted)
     if is_dry_run:
         return f"would be: {parts}; nothing was changed"
     revisions = [result["revision"] for result in results if result["change"] != "unchanged" and result["revision"]]

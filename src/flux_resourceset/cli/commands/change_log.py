@@ -26,7 +26,7 @@ def changes(session: Session) -> int:
     if (word := values.text("kind")) is not None:
         kind = session.kinds.find(word)
         if kind is None:
-            raise failures.usage(f"--kind {word!r} is no kind; there are {', '.join(kind.group for kind in session.kinds)}")
+            raise failures.usage(f'kind "{word}" not found; there are {", ".join(kind.group for kind in session.kinds)}')
         query["kind"] = kind.name
     if values.flag("follow"):
         return _follow(session, query)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flux_resourceset import client
 from flux_resourceset.cli import failures
 from flux_resourceset.cli.commands import batches
-from flux_resourceset.cli.known_kinds import CLUSTERS, Kind
+from flux_resourceset.cli.known_kinds import CLUSTERS, ReferencedKind
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
@@ -32,7 +32,7 @@ def given(session: Session) -> bool:
     return bool(values.many("cluster")) or any(name in values for name in ("selector", "environment", "all"))
 
 
-def chosen(session: Session, having: tuple[Kind, str] | None = None) -> Clusters:
+def chosen(session: Session, having: tuple[ReferencedKind, str] | None = None) -> Clusters:
     """The clusters that the options mean; `having` leaves out those that lack a reference."""
     values = session.values
     named = list(dict.fromkeys(values.many("cluster")))
@@ -54,11 +54,11 @@ def chosen(session: Session, having: tuple[Kind, str] | None = None) -> Clusters
     return Clusters(held, False)
 
 
-def reference(cluster: Document, kind: Kind, id: str) -> Document | None:
-    return next((item for item in cluster.get(kind.field or "", ()) if item["id"] == id), None)
+def reference(cluster: Document, kind: ReferencedKind, id: str) -> Document | None:
+    return next((item for item in kind.references(cluster) if item["id"] == id), None)
 
 
-def _checked(session: Session, cluster_id: str, having: tuple[Kind, str]) -> str:
+def _checked(session: Session, cluster_id: str, having: tuple[ReferencedKind, str]) -> str:
     kind, id = having
     cluster = session.client.get(client.path(CLUSTERS, cluster_id)).object()
     if reference(cluster, kind, id) is None:
@@ -76,7 +76,7 @@ def change(
     session: Session, clusters: Clusters, doing: str, operations: Callable[[list[str]], list[batches.Operation]]
 ) -> list[batches.Result]:
     """Do the same to every cluster in one transaction, after saying how many there are and asking."""
-    session.writes()
+    session.require_write_token()
     if clusters.ids or not clusters.named:
         session.say(f"{doing}: {plural(len(clusters.ids))}" + ("" if clusters.ids else "; nothing to do"))
     if len(clusters.ids) > 1:

@@ -45,7 +45,7 @@ def use_context(session: Session) -> int:
     content = config.read(session.environment)
     name = session.values.required("name")
     if name not in content["contexts"]:
-        raise failures.usage(f"there is no context {name!r}; there are: {', '.join(content['contexts']) or 'none'}")
+        raise config.context_not_found(name, content)
     content["current-context"] = name
     config.write(session.environment, content)
     session.say(f"context {name!r} is now the current one")

@@ -27,12 +27,12 @@ _ATTEMPTS = 10
 
 def edit(session: Session) -> int:
     kind, id = session.kind, session.values.required("id")
-    session.writes()
+    session.require_write_token()
     editor = _editor(session)
     path = client.path(kind.name, id)
     answer = session.client.get(path)
     base, tag = answer.object(), answer.headers.get("etag", "")
-    file = _written(kind, id, base)
+    file = _write_draft(kind, id, base)
     keep = True
     try:
         _open(editor, file)
@@ -42,7 +42,7 @@ def edit(session: Session) -> int:
             session.say(f'{kind.name} "{id}" was not changed')
             session.output.documents(kind, [base], single=True)
             return failures.OK
-        stored = _stored(session, path, base, mine, tag)
+        stored = _store(session, path, base, mine, tag)
         keep = False
     except client.Problem as problem:
         raise failures.Failure(*_kept(explained(problem), file)) from problem
@@ -66,7 +66,7 @@ def _kept(failure: failures.Failure, file: str) -> tuple[Any, ...]:
     return failure.code, *failure.lines, f"what you wrote is kept in {file}; {remedy}"
 
 
-def _written(kind: Kind, id: str, document: Document) -> str:
+def _write_draft(kind: Kind, id: str, document: Document) -> str:
     named = "".join(letter if letter.isalnum() else "-" for letter in f"{kind.group}-{id}"[:100])  # a server says what a group is
     handle, file = tempfile.mkstemp(prefix=f"{named}-", suffix=".yaml")
     with open(handle, "w", encoding="utf-8") as stream:
@@ -92,7 +92,7 @@ def _open(editor: str, file: str) -> None:
         raise failures.usage(f"the editor {editor!r} ended with {code}, so nothing was stored")
 
 
-def _stored(session: Session, path: str, base: Document, mine: Document, tag: str) -> tuple[Document, int]:
+def _store(session: Session, path: str, base: Document, mine: Document, tag: str) -> tuple[Document, int]:
     """Store an edit; when somebody was faster, on top of theirs, if both can hold."""
     for _ in range(_ATTEMPTS):
         try:

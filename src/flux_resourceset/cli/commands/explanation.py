@@ -20,13 +20,13 @@ def explain(session: Session) -> int:
     known = _kinds_or_builtin(session)
     kind = known.find(name)
     if kind is None:
-        raise failures.usage(f"there is no kind {name!r}; there are {', '.join(kind.group for kind in known)}")
+        raise failures.usage(f'kind "{name}" not found; there are {", ".join(kind.group for kind in known)}')
     schema: Document = kind.schema
     for position, step in enumerate(path):
         fields = _fields(schema)
         if step not in fields:
             place = ".".join([name, *path[:position]])
-            raise failures.usage(f"{place} has no field {step!r}; there are {', '.join(fields) or 'none'}")
+            raise failures.usage(f'field "{step}" of {place} not found; there are {", ".join(fields) or "none"}')
         schema = fields[step]
     title = ".".join([kind.group, *path])
     described = {**schema, "description": kind.description} if not path else schema

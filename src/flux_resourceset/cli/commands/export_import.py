@@ -34,7 +34,7 @@ def export(session: Session) -> int:
 
 
 def load(session: Session) -> int:
-    session.writes()
+    session.require_write_token()
     file = session.values.required("file")
     try:
         if file == "-":

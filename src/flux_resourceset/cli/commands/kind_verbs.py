@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from flux_resourceset import client
 from flux_resourceset.cli import document_files, failures
 from flux_resourceset.cli.commands import batches, chosen_clusters
-from flux_resourceset.cli.known_kinds import CLUSTERS, Kind
+from flux_resourceset.cli.known_kinds import CLUSTERS, Kind, ReferencedKind
 from flux_resourceset.cli.parsing import field_options, kind_commands
 from flux_resourceset.cli.parsing.grammar import PROGRAM
 
@@ -48,7 +48,7 @@ def _subject(kind: Kind, id: str) -> str:
 def create(session: Session) -> int:
     kind, id = session.kind, session.id
     document = _wanted(session, kind, id)
-    assigns = kind.field is not None and chosen_clusters.given(session)
+    assigns = isinstance(kind, ReferencedKind) and chosen_clusters.given(session)
     clusters = chosen_clusters.chosen(session) if assigns else chosen_clusters.Clusters([], True)
     operation = {"op": "create", "kind": kind.name, "id": id, "document": document}
 
@@ -121,9 +121,7 @@ def update(session: Session) -> int:
     known = {name: field.name for field in fields for name in (field.name, field.option.key, field.name.replace("_", "-"))}
     for name in session.values.many("clear"):
         if name not in known:
-            raise failures.usage(
-                f"--clear {name!r}: there is no such field; there are {', '.join(dict.fromkeys(known.values()))}"
-            )
+            raise failures.usage(f'--clear: field "{name}" not found; there are {", ".join(dict.fromkeys(known.values()))}')
         patch[known[name]] = [] if kind.properties[known[name]].get("default") == [] else None  # no list is emptied by null
     if not patch:
         raise failures.usage("say what to change; the options are listed by --help")
@@ -134,7 +132,7 @@ def update(session: Session) -> int:
 
 def delete(session: Session) -> int:
     kind, id = session.kind, session.id
-    session.writes()
+    session.require_write_token()
     verb = "decommission" if kind.name == CLUSTERS else "delete"
     session.confirm(f"{verb} {_subject(kind, id)}?")
     operation = {"op": "delete", "kind": kind.name, "id": id, "force": session.values.flag("force")}

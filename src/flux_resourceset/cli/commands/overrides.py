@@ -49,9 +49,9 @@ def _clusters(session: Session) -> list[Document]:
 
 
 def _differences(
-    kind: known_kinds.Kind, cluster: Document, definitions: Mapping[str, Document], only: str | None
+    kind: known_kinds.ReferencedKind, cluster: Document, definitions: Mapping[str, Document], only: str | None
 ) -> Iterator[Document]:
-    for reference in cluster.get(kind.field or "", ()):
+    for reference in kind.references(cluster):
         id = reference["id"]
         if only not in (None, id):
             continue

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def assign(session: Session) -> int:
-    kind, id = session.kind, session.id
+    kind, id = session.referenced_kind, session.id
     wanted = field_options.document(kind_commands.reference_fields(kind), session.values, f'{kind.name} "{id}"', update=True)
     clusters = chosen_clusters.chosen(session)
     session.client.get(client.path(kind.name, id))  # 404 says best what is unknown, and has the right exit code
@@ -30,7 +30,7 @@ def assign(session: Session) -> int:
 
 
 def unassign(session: Session) -> int:
-    kind, id = session.kind, session.id
+    kind, id = session.referenced_kind, session.id
     clusters = chosen_clusters.chosen(session)
     results = chosen_clusters.change(
         session,
@@ -55,20 +55,20 @@ def disable(session: Session) -> int:
 
 
 def pin(session: Session) -> int:
-    pins = kind_commands.pin_fields(session.kind)
-    wanted = field_options.document(pins, session.values, f"{session.kind.singular}", update=True)
+    pins = kind_commands.pin_fields(session.referenced_kind)
+    wanted = field_options.document(pins, session.values, f"{session.referenced_kind.singular}", update=True)
     if not wanted:
         raise failures.usage(f"say what to pin: at least one of {', '.join(field.option.name for field in pins)}")
     return _refer(session, "pinning", wanted)
 
 
 def unpin(session: Session) -> int:
-    return _refer(session, "unpinning", dict.fromkeys(session.kind.overrides))
+    return _refer(session, "unpinning", dict.fromkeys(session.referenced_kind.overrides))
 
 
 def _refer(session: Session, doing: str, wanted: dict[str, Any]) -> int:
     """Change fields of a reference where there is one."""
-    kind, id = session.kind, session.values.required("id")
+    kind, id = session.referenced_kind, session.values.required("id")
 
     def operations(ids: list[str]) -> list[dict[str, Any]]:
         operation = {"op": "assign", "kind": kind.name, "id": id, "document": wanted, "clusters": ids}
@@ -78,7 +78,7 @@ def _refer(session: Session, doing: str, wanted: dict[str, Any]) -> int:
 
 
 def patch(session: Session) -> int:
-    kind, id = session.kind, session.values.required("id")
+    kind, id = session.referenced_kind, session.values.required("id")
     values = patched(session.values)
 
     def operations(ids: list[str]) -> list[dict[str, Any]]:
@@ -88,7 +88,7 @@ def patch(session: Session) -> int:
 
 
 def _change(session: Session, doing: str, operations: Any) -> int:
-    kind, id = session.kind, session.values.required("id")
+    kind, id = session.referenced_kind, session.values.required("id")
     session.client.get(client.path(kind.name, id))  # an unknown definition is a mistake even when nothing is selected
     clusters = chosen_clusters.chosen(session, (kind, id))
     results = chosen_clusters.change(
@@ -118,7 +118,7 @@ def patched(values: Values) -> dict[str, Any]:
 def _put(patch_values: dict[str, Any], more: dict[str, Any]) -> None:
     for key, value in more.items():
         if key in patch_values:
-            raise failures.usage(f"{key!r} is given twice")
+            raise field_options.duplicate_key(key)
         patch_values[key] = value
 
 

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 _BASH = f"""# bash completion of {PROGRAM}
 _flux_resourceset_cli() {{
     local cur="${{COMP_WORDS[COMP_CWORD]}}" IFS=$'\\n'
-    local found=($({PROGRAM} {COMPLETE} "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2>/dev/null))
-    if [[ "${{found[0]}}" == "{OFFER_FILES}" ]]; then
+    local candidates=($({PROGRAM} {COMPLETE} "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2>/dev/null))
+    if [[ "${{candidates[0]}}" == "{OFFER_FILES}" ]]; then
         COMPREPLY=($(compgen -f -- "$cur"))
     else
-        COMPREPLY=($(compgen -W "${{found[*]}}" -- "$cur"))
+        COMPREPLY=($(compgen -W "${{candidates[*]}}" -- "$cur"))
     fi
 }}
 complete -o filenames -F _flux_resourceset_cli {PROGRAM}
@@ -27,12 +27,12 @@ complete -o filenames -F _flux_resourceset_cli {PROGRAM}
 _ZSH = f"""#compdef {PROGRAM}
 # zsh completion of {PROGRAM}
 _flux_resourceset_cli() {{
-    local -a found
-    found=(${{(f)"$({PROGRAM} {COMPLETE} "${{(@)words[2,CURRENT]}}" 2>/dev/null)"}})
-    if [[ "${{found[1]}}" == "{OFFER_FILES}" ]]; then
+    local -a candidates
+    candidates=(${{(f)"$({PROGRAM} {COMPLETE} "${{(@)words[2,CURRENT]}}" 2>/dev/null)"}})
+    if [[ "${{candidates[1]}}" == "{OFFER_FILES}" ]]; then
         _files
     else
-        compadd -a found
+        compadd -a candidates
     fi
 }}
 if [ "$funcstack[1]" = "_flux_resourceset_cli" ]; then
@@ -45,11 +45,11 @@ fi
 _FISH = f"""# fish completion of {PROGRAM}
 function __flux_resourceset_cli
     set -l words (commandline -opc) (commandline -ct)
-    set -l found ({PROGRAM} {COMPLETE} $words[2..-1] 2>/dev/null)
-    if test "$found[1]" = "{OFFER_FILES}"
+    set -l candidates ({PROGRAM} {COMPLETE} $words[2..-1] 2>/dev/null)
+    if test "$candidates[1]" = "{OFFER_FILES}"
         __fish_complete_path (commandline -ct)
     else
-        printf '%s\\n' $found
+        printf '%s\\n' $candidates
     end
 end
 complete -c {PROGRAM} -f -a '(__flux_resourceset_cli)'

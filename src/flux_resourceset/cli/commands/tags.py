@@ -50,7 +50,7 @@ def tags(session: Session) -> int:
     return failures.OK
 
 
-def _rows(session: Session, kind: known_kinds.Kind, field: str, clusters: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _rows(session: Session, kind: known_kinds.ReferencedKind, field: str, clusters: list[dict[str, Any]]) -> list[dict[str, Any]]:
     catalog = {
         document["id"]: _text(document[field])
         for document in session.client.get(client.path(kind.name)).objects()
@@ -59,7 +59,7 @@ def _rows(session: Session, kind: known_kinds.Kind, field: str, clusters: list[d
     pinned = [
         (cluster["id"], reference["id"], _text(reference[field]))
         for cluster in clusters
-        for reference in cluster.get(kind.field or "", ())
+        for reference in kind.references(cluster)
         if reference.get(field) is not None
     ]
     named_tags = sorted({*catalog.values(), *(tag for _, _, tag in pinned)}, key=order)

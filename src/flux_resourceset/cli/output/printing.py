@@ -30,7 +30,7 @@ _MEANINGS = {
 
 _CELLS = {"true": "green", "false": "red", "-": "dim"}  # any other cell is data and stays plain, whatever it says
 
-_PAST = {"create": "created", "update": "updated", "delete": "deleted", "unchanged": "unchanged"}
+PAST = {"create": "created", "update": "updated", "delete": "deleted", "unchanged": "unchanged"}
 
 
 _MARK = f"\0{os.urandom(8).hex()} "  # begins and ends a colour: nothing that came from outside can hold it
@@ -162,7 +162,7 @@ class Output:
 
     def result(self, kind: str, id: str, operation: str, *, dry_run: bool = False) -> None:
         """One line about one document that was written."""
-        word = _PAST[operation]
+        word = PAST[operation]
         shown = f"would be {word}" if dry_run and operation != "unchanged" else word
         self.line(f"{kind}/{id} {self.coloured(shown, word)}")
 

@@ -44,6 +44,11 @@ def tokens(words: Sequence[str], options: Iterable[Option]) -> list[Token]:
     return read
 
 
+def begins_option(before: Sequence[str], word: str, options: Iterable[Option]) -> bool:
+    """Whether an unfinished word behind others is to become an option: `-` and `--` are, but nothing behind another `--`."""
+    return tokens([*before, f"{word}…"], options)[-1].is_option
+
+
 def _token(words: Sequence[str], place: int, known: dict[str, tuple[Option, bool]]) -> tuple[Token, int]:
     """The token that begins at a place, and of how many words it is."""
     word = words[place]

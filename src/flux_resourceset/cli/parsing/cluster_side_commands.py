@@ -41,7 +41,7 @@ BOOTSTRAP = Command(
 RENDER = Command(
     ("render",),
     "Show the manifests that a cluster would apply.",
-    "cluster.render:render",
+    "cluster.rendered_views:render_views",
     arguments=(Argument("cluster", "Id of the cluster; not needed with --inputs.", optional=True, completes="clusters"),),
     options=(
         VIEW,

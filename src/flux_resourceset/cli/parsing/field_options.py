@@ -190,11 +190,21 @@ def pairs(texts: list[str], option: str, *, removes: bool = False) -> dict[str, 
     """KEY=VALUE each; KEY- stands for removal where that makes sense."""
     values: dict[str, str | None] = {}
     for text in texts:
-        key, equals, value = text.partition("=")
-        if equals and key:
-            values[key] = value
-        elif removes and text.endswith("-") and len(text) > 1:
-            values[text[:-1]] = None
-        else:
-            raise failures.usage(f"{option} {text!r} must be KEY=VALUE" + (" or KEY-" if removes else ""))
+        key, value = _pair(text, option, removes)
+        if key in values:
+            raise duplicate_key(key)
+        values[key] = value
     return values
+
+
+def _pair(text: str, option: str, removes: bool) -> tuple[str, str | None]:
+    key, equals, value = text.partition("=")
+    if equals and key:
+        return key, value
+    if removes and text.endswith("-") and len(text) > 1:
+        return text[:-1], None
+    raise failures.usage(f"{option} {text!r} must be KEY=VALUE" + (" or KEY-" if removes else ""))
+
+
+def duplicate_key(key: str) -> failures.Failure:
+    return failures.usage(f'duplicate key "{key}"')

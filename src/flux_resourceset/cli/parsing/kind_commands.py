@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator
 
-from flux_resourceset.cli.known_kinds import CLUSTERS, Kind, Kinds
+from flux_resourceset.cli.known_kinds import CLUSTERS, Kind, Kinds, ReferencedKind
 from flux_resourceset.cli.parsing import field_options, grammar
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
 from flux_resourceset.cli.parsing.shared_options import DRY_RUN, ENVIRONMENT, LIMIT, SELECTOR, SETS, YES
@@ -44,16 +44,16 @@ def create_fields(kind: Kind) -> list[field_options.Field]:
     return field_options.fields(kind.properties, taken(*_targets(kind), _FROM_FILE, _UPDATE, _CLEAR, DRY_RUN, YES))
 
 
-def reference_fields(kind: Kind) -> list[field_options.Field]:
+def reference_fields(kind: ReferencedKind) -> list[field_options.Field]:
     return field_options.fields(kind.reference, taken(*TARGETS, DRY_RUN, YES))
 
 
-def pin_fields(kind: Kind) -> list[field_options.Field]:
+def pin_fields(kind: ReferencedKind) -> list[field_options.Field]:
     return [field for field in reference_fields(kind) if field.name in kind.overrides]
 
 
 def _targets(kind: Kind) -> tuple[Option, ...]:
-    return TARGETS if kind.field else ()
+    return TARGETS if isinstance(kind, ReferencedKind) else ()
 
 
 def groups(known: Kinds, taken_words: Collection[str]) -> list[Group]:
@@ -88,7 +88,7 @@ def _commands(kind: Kind, word: str) -> Iterator[Command]:
         )  # fmt: skip
     if "delete" in of_one:
         yield _delete(kind, word)
-    if kind.field:
+    if isinstance(kind, ReferencedKind):
         yield from _on_clusters(kind, word)
 
 
@@ -129,16 +129,17 @@ def _create(kind: Kind, word: str) -> Command:
     optional = next((field for field in fields if field.shape == "map"), None)
     given = given or (_shown(optional) if optional else "")
     plain = f"{word} create {example_id(kind)} {given}".rstrip()
-    assigned = (f"{plain} --cluster demo-cluster-01",) if kind.field else ()
+    assignable = isinstance(kind, ReferencedKind)
+    assigned = (f"{plain} --cluster demo-cluster-01",) if assignable else ()
     return Command(
         (word, "create"),
-        f"Create one {kind.singular}" + (", and assign it to clusters." if kind.field else "."),
+        f"Create one {kind.singular}" + (", and assign it to clusters." if assignable else "."),
         "commands.kind_verbs:create",
         (_id(kind),),
-        (*(field.option for field in fields), *_targets(kind), _FROM_FILE, _UPDATE, DRY_RUN, *((YES,) if kind.field else ())),
+        (*(field.option for field in fields), *_targets(kind), _FROM_FILE, _UPDATE, DRY_RUN, *((YES,) if assignable else ())),
         (plain, *assigned, f"{word} create {example_id(kind)} --from-file {word}.yaml"),
         "If it exists with equal content, nothing happens; with other content it is refused, unless --update is given. "
-        + (f"Without a cluster option it is only created. {_BULK}" if kind.field else ""),
+        + (f"Without a cluster option it is only created. {_BULK}" if assignable else ""),
         kind=kind.name,
     )
 
@@ -164,14 +165,15 @@ def _delete(kind: Kind, word: str) -> Command:
             "Its DNS name answers with empty lists from then on, so that Flux on the cluster removes what it had applied.",
             kind=kind.name,
         )  # fmt: skip
+    assignable = isinstance(kind, ReferencedKind)
     return Command(
         (word, "delete"), f"Delete one {kind.singular}.", "commands.kind_verbs:delete", (_id(kind),),
-        (*((_FORCE,) if kind.field else ()), YES, DRY_RUN), (f"{word} delete {example_id(kind)} --yes",),
-        "Refused while clusters use it, unless --force is given." if kind.field else "", kind=kind.name,
+        (*((_FORCE,) if assignable else ()), YES, DRY_RUN), (f"{word} delete {example_id(kind)} --yes",),
+        "Refused while clusters use it, unless --force is given." if assignable else "", kind=kind.name,
     )  # fmt: skip
 
 
-def _on_clusters(kind: Kind, word: str) -> Iterator[Command]:
+def _on_clusters(kind: ReferencedKind, word: str) -> Iterator[Command]:
     id, one = (_id(kind),), example_id(kind)
     common = (*TARGETS, DRY_RUN, YES)
     skips = f"{_BULK} Clusters that do not have it are skipped then; named with --cluster, they are an error. "
@@ -226,8 +228,9 @@ def _shown(field: field_options.Field) -> str:
 _OVERRIDES = "List every override and patch in the fleet."
 
 
-def overridable(known: Kinds) -> list[Kind]:
-    return [kind for kind in known if kind.field and (kind.overrides or kind.patches or kind.reference)]
+def overridable(known: Kinds) -> list[ReferencedKind]:
+    referenced = (kind for kind in known if isinstance(kind, ReferencedKind))
+    return [kind for kind in referenced if kind.overrides or kind.patches or kind.reference]
 
 
 def _overrides(known: Kinds) -> Command:

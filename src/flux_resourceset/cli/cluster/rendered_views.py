@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flux_resourceset import cluster_bundle
-from flux_resourceset import render as rendering
+from flux_resourceset import cluster_bundle, render
 from flux_resourceset.cli import failures
 from flux_resourceset.cli.cluster import manifest_files, view_sources
 from flux_resourceset.cli.cluster.view_sources import Input, View
@@ -17,16 +16,16 @@ if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
 
 
-def render(session: Session) -> int:
+def render_views(session: Session) -> int:
     engine = view_sources.engine(session)
-    objects: list[rendering.Manifest] = []
+    objects: list[render.Manifest] = []
     for view, inputs in _work(session):
         if view.template is None:
             session.say(f"note: {view.name} has no ResourceSet, so nothing comes of it")
             continue
         try:
             objects += engine(view.template, inputs)
-        except rendering.TemplateError as exc:
+        except render.TemplateError as exc:
             raise failures.Failure(failures.REFUSED, f"{view.name}: {exc}") from exc
     _deliver(session, objects)
     return failures.OK
@@ -46,7 +45,7 @@ def _work(session: Session) -> Iterator[tuple[View, list[Input]]]:
     dns = view_sources.dns(session, id)
     for view in views:
         try:
-            yield view, view_sources.polled(session.client, dns, view.name)
+            yield view, view_sources.poll(session.client, dns, view.name)
         except view_sources.Unusable as exc:
             raise failures.Failure(failures.UNREACHABLE, f"{view.name}: {exc}") from exc
 
@@ -87,7 +86,7 @@ def _single(session: Session) -> View:
     return View(named[0], shipped) if shipped is not None else view_sources.of_server(session, named)[0]
 
 
-def _deliver(session: Session, objects: list[rendering.Manifest]) -> None:
+def _deliver(session: Session, objects: list[render.Manifest]) -> None:
     folder = session.values.text("output-dir")
     if folder is None:
         session.output.raw(dialect.presented(objects).encode())
