@@ -21,7 +21,6 @@ class Unread(Late):
     """Just these documents are missing."""
 
     def __init__(self, keys: list[Key]) -> None:
-        super().__init__()
         self.keys = keys
 
 

@@ -170,8 +170,12 @@ def test_what_went_on_again_is_answered_as_it_is_then(pair: Pair) -> None:
         ("new", lambda draft: draft.create(KNOWN.clusters, cluster("new"))),
         ("c0", lambda draft: draft.delete(KNOWN.clusters, "c0")),
         ("c0", lambda draft: draft.delete(NAMESPACES, "n1", True)),
+        (
+            "c0",
+            lambda draft: (draft.delete(KNOWN.clusters, "c0"), draft.create(KNOWN.clusters, cluster("c0", cluster_dns="x.y"))),
+        ),
     ],
-    ids=["a new cluster", "one that was decommissioned", "a definition deleted by force"],
+    ids=["a new cluster", "one that was decommissioned", "a definition deleted by force", "an id that has another name"],
 )
 def test_what_cannot_be_told_yet_is_waited_for(pair: Pair, id: str, work: Callable[[drafts.Draft], Any]) -> None:
     async def test() -> None:
