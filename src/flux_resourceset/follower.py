@@ -151,8 +151,7 @@ class Follower:
         self._check_doubt()
         if not self._is_current():
             self._ahead = None
-            while not self._take(self._news(self._known(), whole=True)):
-                pass  # this process has written meanwhile
+            self._take(self._news(self._known(), whole=True))
 
     def _check_doubt(self) -> None:
         if self._clock() < self._look_again:
@@ -170,9 +169,9 @@ class Follower:
         return current
 
     async def _catch_up(self) -> None:
-        run, whole = asyncio.get_running_loop().run_in_executor, self._could_not_read
-        while not self._take(news := await run(self._few, self._news, self._known(), whole)):
-            pass  # this process has written meanwhile
+        run = asyncio.get_running_loop().run_in_executor
+        news = await run(self._few, self._news, self._known(), self._could_not_read)
+        self._take(news)
         if isinstance(news.behind, changes.Snapshot):
             self._many.submit(_free_fleet, news.known.fleet)
 
@@ -224,13 +223,10 @@ class Follower:
             self._let_go()
             raise
 
-    def _take(self, news: _News) -> bool:
-        """Become what was read, between two answers; False if the fleet is not any more what that goes on from."""
-        known, step = news.known, news.own_step
-        if step is not None and self.fleet is known.fleet and self.fleet.head == known.head:
-            self.fleet.take(step)
-        if self.fleet is not known.fleet or self.fleet.head != (step.after if step else known.head):
-            return False
+    def _take(self, news: _News) -> None:
+        """Become what was read, between two answers. Of the fleet's own steps some may have been taken meanwhile."""
+        if news.own_step is not None and news.own_step.before == self.fleet.head:
+            self.fleet.take(news.own_step)
         if isinstance(news.behind, Outline):
             self._read_on(news.store, news.behind)
         else:
@@ -241,7 +237,6 @@ class Follower:
             elif news.loaded is not None:
                 self.fleet, self.views, self._opened = news.loaded, news.behind.views, news.behind.opened
         self._version, self.seen, self._could_not_read = news.version, self._clock(), False
-        return True
 
     def go_on(self, followed: Followed) -> None:
         self.fleet.apply(followed.entries, followed.hash)

@@ -47,11 +47,24 @@ EXPLAINED: dict[str, str] = {
         [
             f"{_SRC}/drafts.py Draft.let_go: json_pieces.let_go(self._view.after, 1) → pass",
             f"{_SRC}/ledger.py _rehearse: draft.let_go() → pass",
+            f"{_SRC}/follower.py Follower._catch_up: self._many.submit(_free_fleet, news.known.fleet) → pass",
             f"{_SRC}/ledger.py Ledger.write_once: self._writer.submit(changes.let_go, [] if outcome.entry is None else "
             "[outcome.entry]) # nobody else wants it → self._writer.submit(changes.let_go, [] if (outcome.entry is not None) "
             "else [outcome.entry]) # nobody else wants it",
         ],
         "they are freed all the same, in one go",
+    ),
+    **dict.fromkeys(
+        [
+            f"{_SRC}/ahead.py Ahead.read: self._definitions.update({{key: body for key, body in bodies.items() "
+            f"if key[0] != CLUSTERS}}) → self._definitions.update({{key: body for key, body in bodies.items() if {kept}}})"
+            for kept in ("True", "key[1] != CLUSTERS")
+        ],
+        "a cluster is read for its own answers only; to remember it takes memory",
+    ),
+    f"{_SRC}/ahead.py Ahead._body: return self._fleet.current(key[0], stored).body if stored else None → "
+    "return self._fleet.current(key[0], stored).body if True else None": (
+        "a definition that is missing, and that nobody deleted by force, is doubt either way"
     ),
     f"{_SRC}/follower.py Follower.__init__: self._look_again = 0.0 # monotonic time before which that is taken as still true → "
     "self._look_again = 1.0 # monotonic time before which that is taken as still true": "a second after the machine was started",

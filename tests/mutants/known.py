@@ -51,12 +51,6 @@ KNOWN = (
     Known(_AHEAD, "what a document was, not what it is", "        if key in self.outline.changed:\n", "        if False:\n"),
     Known(_FOLLOWER, "what was written while others wait is missed", "await asyncio.wait([self._catching_up])", "pass"),
     Known(
-        _FOLLOWER,
-        "what this process wrote meanwhile is taken back",
-        "if self.fleet is not known.fleet or self.fleet.head != (step.after if step else known.head):",
-        "if False:",
-    ),
-    Known(
         _POLL,
         "a token that is bound to a cluster reads the others",
         'if clusters is not None and key[: key.rfind(b"/")] not in clusters:',

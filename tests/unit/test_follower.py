@@ -483,7 +483,7 @@ def test_whoever_asks_while_others_wait_sees_what_was_written_meanwhile() -> Non
     run(test, pair)
 
 
-def test_what_was_read_before_this_process_went_on_is_read_again() -> None:
+def test_what_was_read_before_this_process_went_on_is_not_taken_twice() -> None:
     store = BeatenStore()
     other, ledger = samples.ledger_of(KNOWN, store), samples.ledger_of(KNOWN, store)
     held = Held(store)
