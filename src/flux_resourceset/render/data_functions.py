@@ -385,8 +385,8 @@ def until(count: int) -> list[int]:
 
 def until_step(start: int, stop: int, step: int) -> list[int]:
     numbers = range(start, stop, step) if step else range(0)
-    if len(numbers) > MAX_ITEMS:
-        raise TemplateError(f"a list of {len(numbers)} numbers is beyond all reason")
+    if numbers[MAX_ITEMS:]:
+        raise TemplateError(f"a list of more than {MAX_ITEMS} numbers is beyond all reason")
     return list(numbers)
 
 
