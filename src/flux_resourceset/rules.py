@@ -195,8 +195,8 @@ def still_used(view: Overlay, kind: Kind, id: str, force: bool) -> Iterator[erro
         return
     if not force:
         yield _in_use(kind, id, "cluster(s) use it; unassign it there first, or delete it by force", sorted(users))
-        return
-    yield Warning(f"{subject(kind.name, id)} was deleted by force under {len(users)} cluster(s)", forced=True)
+    else:
+        yield Warning(f"{subject(kind.name, id)} was deleted by force under {len(users)} cluster(s)", forced=True)
 
 
 def _in_use(kind: Kind, id: str, why: str, users: list[str]) -> errors.InUse:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,6 +13,7 @@ import pytest
 
 import live
 from api.fleets import KINDS, assert_problem, cluster, component, make, namespace
+from openapi.documents import DATABASES
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -190,3 +193,28 @@ def test_without_a_limit_the_log_shows_a_hundred_transactions(tmp_path: Any) -> 
 def test_a_reason_that_cannot_be_kept_is_refused_before_anything_is_written(api: httpx.Client, header: str) -> None:
     assert_problem(api.post("/namespaces", json={"id": "reasoned"}, headers={header: "x" * 501}), 400)
     assert api.get("/namespaces/reasoned").status_code == 404
+
+
+def test_a_reason_in_an_old_encoding_is_kept_as_text(api: httpx.Client) -> None:
+    made = api.post("/namespaces", json={"id": "latin"}, headers=[(b"X-Reason", "Zoë".encode("latin-1"))])
+    assert made.status_code == 201
+    assert api.get("/changes", params={"id": "latin"}).json()[0]["reason"] == "Zoë"
+
+
+def test_a_filter_with_a_value_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "databases.yaml").write_text(DATABASES)
+    with live.serving(tmp_path, STORE_BACKEND="memory", RESOURCES_DIR=str(tmp_path)) as server, server.client() as api:
+        problem = assert_problem(api.get("/databases", params={"engine_name": "magic"}), 422, "bad-filter")
+        assert problem["detail"] == "engine_name is 'magic'; it must be one of postgres, mysql"
+
+
+def test_a_long_list_is_whole_for_a_client_that_knows_no_chunks(tmp_path: Path) -> None:
+    with live.serving(tmp_path) as server, server.client() as api:
+        for number in range(4):
+            make(api, "namespaces", f"large-{number}", annotations={"note": "x" * 100_000})
+        expected = api.get("/namespaces").content
+        with socket.create_connection(server.address) as connection:
+            connection.sendall(f"GET /namespaces HTTP/1.0\r\nAuthorization: Bearer {live.READ}\r\n\r\n".encode())
+            head, _, body = b"".join(iter(lambda: connection.recv(65536), b"")).partition(b"\r\n\r\n")
+    assert f"content-length: {len(expected)}".encode() in head
+    assert body == expected

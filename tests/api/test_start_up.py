@@ -71,6 +71,14 @@ def test_a_tokens_file_that_others_can_read_stops_the_start(tmp_path: Path) -> N
     assert "hidden-secret" not in line
 
 
+def test_a_tokens_file_without_a_token_stops_the_start(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("# nobody yet\n")
+    tokens.chmod(0o600)
+    line = refused(tmp_path, AUTH_TOKEN="", CRUD_AUTH_TOKEN="", TOKENS_FILE=str(tokens))
+    assert line == "flux-resourceset: no token is known; set AUTH_TOKEN or add one to TOKENS_FILE"
+
+
 def test_a_database_that_is_damaged_or_another_programs_stops_a_writer(tmp_path: Path) -> None:
     garbage = tmp_path / "garbage.db"
     garbage.write_bytes(b"not a database, but long enough to be looked at" * 100)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import live
 from cli.command import Cli
 
@@ -104,3 +106,36 @@ def test_a_file_that_is_a_link_stays_one(offline: Cli, tmp_path: Path) -> None:
     offline.ok("config", "set-context", "here", "--url", "http://127.0.0.1:9", "-o", "name")
     assert path(offline).is_symlink()
     assert "127.0.0.1:9" in kept.read_text()
+
+
+def test_a_configuration_that_cannot_be_read_or_written_is_named(offline: Cli, tmp_path: Path) -> None:
+    (tmp_path / "flux-resourceset" / "config.yaml").mkdir(parents=True)
+    (line,) = offline.but(XDG_CONFIG_HOME=str(tmp_path)).refused(2, "cluster", "list")
+    assert line == f"{tmp_path}/flux-resourceset/config.yaml cannot be read: Is a directory"
+    (tmp_path / "link").symlink_to(tmp_path / "absent")
+    words = ("config", "set-context", "x", "--url", "http://127.0.0.1:9", "--token", "hush-hush")
+    (line,) = offline.but(XDG_CONFIG_HOME=str(tmp_path / "link")).refused(2, *words)
+    assert line == f"{tmp_path}/link/flux-resourceset/config.yaml cannot be written: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{}\n---\n{}\n", "must hold one document, not 2"),
+        ("# " + "x" * 2_000_000, "is too long to be a configuration"),
+    ],
+)
+def test_a_file_that_is_no_configuration_is_refused(offline: Cli, tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "flux-resourceset").mkdir()
+    file = tmp_path / "flux-resourceset" / "config.yaml"
+    file.write_text(text)
+    file.chmod(0o600)
+    (line,) = offline.but(XDG_CONFIG_HOME=str(tmp_path)).refused(2, "cluster", "list")
+    assert words in line
+
+
+def test_kinds_are_asked_for_anew_where_they_cannot_be_kept(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    expected = cli.ok("namespace", "list").data
+    assert cli.but(XDG_CACHE_HOME=str(tmp_path / "file")).ok("namespace", "list").data == expected
+    assert cli.but(HOME=None).ok("namespace", "list").data == expected

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import live
 from cli.command import Cli
+from flux_resourceset.cli import known_kinds
 
 
 @pytest.mark.parametrize(
@@ -49,6 +52,10 @@ from cli.command import Cli
         (("component", "patch", "podinfo", "--all", "--set-json", "a=1", "--set-json", "a=1"), 'duplicate key "a"'),
         (("component", "patch", "podinfo", "--all", "--set", "a=1", "--set-json", "a=2"), 'duplicate key "a"'),
         (("component", "patch", "podinfo", "--all", "--set", "a=1", "--unset", "a"), 'duplicate key "a"'),
+        (("cluster", "list", "--limit", "1", "--limit", "2"), "--limit is given twice"),
+        (("completion", "tcsh"), "<shell> is 'tcsh'; it must be one of bash, zsh, fish"),
+        (("overrides", "--cluster", "x", "--all"), "--cluster goes with none of --selector, --environment and --all"),
+        (("apply", "-f", "-"), "-: there is no document in it"),
     ],
 )
 def test_a_mistake_on_the_command_line_is_told_in_one_line(cli: Cli, words: tuple[str, ...], line: str) -> None:
@@ -86,6 +93,12 @@ def test_reading_does_not_need_the_token_for_writing(cli: Cli) -> None:
 def test_a_refused_token_is_told(cli: Cli) -> None:
     assert "FLUX_API_TOKEN" in cli.but(FLUX_API_TOKEN="wrong").refused(3, "cluster", "list")[0]
     assert "may only read" in cli.but(FLUX_API_WRITE_TOKEN=live.READ).refused(3, "namespace", "create", "x")[0]
+
+
+@pytest.mark.parametrize("token", ["two words", "schlüssel", "a\tb"])
+def test_what_cannot_be_a_token_is_not_sent(cli: Cli, token: str) -> None:
+    (line,) = cli.but(FLUX_API_TOKEN=token).refused(2, "cluster", "list")
+    assert line == "FLUX_API_TOKEN holds something that cannot be a token: blanks or characters beyond ASCII"
 
 
 def test_a_server_that_cannot_be_reached_is_told(cli: Cli) -> None:
@@ -150,6 +163,7 @@ def reply(status: str, body: str, kind: str = "application/json") -> bytes:
 
 
 PAGE = reply("200 OK", "<html>", "text/html")
+KINDS = json.dumps(known_kinds.packaged())
 
 
 @pytest.fixture(
@@ -163,6 +177,7 @@ PAGE = reply("200 OK", "<html>", "text/html")
         b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         b"SSH-2.0-OpenSSH_9.6\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"<p>" * 300_000,
     ]
 )
 def impostor(request: pytest.FixtureRequest) -> Iterator[Impostor]:
@@ -191,6 +206,58 @@ def test_kinds_that_are_none_are_not_understood(cli: Cli, body: str) -> None:
         assert "not understood" in mistaken.refused(5, "cluster", "list")[0]
         assert "not understood" in mistaken.refused(2, "diff", "-f", "-", stdin="kind: namespace\nid: x\n")[0]
         assert mistaken.ok("--help").err == ""
+    finally:
+        found.close()
+
+
+@pytest.mark.parametrize(
+    "change", [{"kind": "../up"}, {"endpoint": "A B"}, {"schema": {}}, {"schema": {"properties": {"id": 1}}}]
+)
+def test_kinds_with_names_or_schemas_that_no_kind_file_can_have_are_not_understood(cli: Cli, change: dict[str, Any]) -> None:
+    clusters, *others = known_kinds.packaged()
+    found = Impostor(reply("200 OK", json.dumps([clusters, {**others[0], **change}])))
+    try:
+        assert "these are no kinds" in cli.but(FLUX_API_URL=found.url).refused(5, "cluster", "list")[0]
+    finally:
+        found.close()
+
+
+@pytest.mark.parametrize("body", ["{}", "[1]", "null"])
+def test_a_list_that_is_none_is_not_understood(cli: Cli, body: str) -> None:
+    found = Impostor(reply("200 OK", KINDS), reply("200 OK", body))
+    try:
+        assert "it is not the list that was due" in cli.but(FLUX_API_URL=found.url).refused(5, "cluster", "list")[0]
+    finally:
+        found.close()
+
+
+def test_a_server_that_breaks_while_documents_are_looked_up_is_told(cli: Cli) -> None:
+    found = Impostor(reply("200 OK", KINDS), reply("503 Service Unavailable", '{"detail": "no disk"}'))
+    try:
+        (line,) = cli.but(FLUX_API_URL=found.url).refused(5, "apply", "-f", "-", stdin="kind: namespace\nid: x\n")
+        assert line == "the server failed (503): no disk"
+    finally:
+        found.close()
+
+
+@pytest.mark.parametrize("status", ["204 No Content", "304 Not Modified"])
+def test_a_view_without_an_answer_is_not_rendered(cli: Cli, status: str) -> None:
+    cluster = {"cluster_dns": "a.example.com", "cluster_name": "a", "environment": "dev"}
+    empty = f"HTTP/1.1 {status}\r\nConnection: close\r\n\r\n".encode()
+    found = Impostor(reply("200 OK", KINDS), reply("200 OK", json.dumps(cluster)), empty)
+    try:
+        (line,) = cli.but(FLUX_API_URL=found.url).refused(5, "render", "a", "--view", "namespaces", "--engine", "builtin")
+        assert line == f"namespaces: the server answered {status[:3]}"
+    finally:
+        found.close()
+
+
+def test_a_cluster_whose_name_is_no_dns_name_is_not_asked_for(cli: Cli) -> None:
+    cluster = {"cluster_dns": "a/../b", "cluster_name": "a", "environment": "dev"}
+    found = Impostor(reply("200 OK", KINDS), reply("200 OK", json.dumps(cluster)))
+    try:
+        (line,) = cli.but(FLUX_API_URL=found.url).refused(5, "render", "a", "--view", "namespaces", "--engine", "builtin")
+        assert "its cluster_dns is no DNS name" in line
     finally:
         found.close()
 
@@ -239,5 +306,27 @@ def test_a_read_only_server_is_told_apart(cli: Cli, server: live.Server, tmp_pat
     found = Impostor(answer)
     try:
         assert "API_MODE=crud" in cli.but(FLUX_API_URL=found.url).refused(4, "cluster", "list")[0]
+    finally:
+        found.close()
+
+
+def test_help_asks_the_server_for_a_kind_that_was_not_there_before(tmp_path: Path) -> None:
+    known = known_kinds.packaged()
+    more = [*known, {**known[-1], "kind": "gadgets", "singular": "gadget", "cluster_field": "gadgets", "endpoint": "gadgets"}]
+    found = Impostor(*(reply("200 OK", json.dumps(each)) for each in (known, [], more)))
+    try:
+        asking = Cli(tmp_path, found.url)
+        asking.ok("cluster", "list")
+        assert "Usage: flux-resourceset-cli gadget <command>" in asking.ok("gadget", "--help").out
+    finally:
+        found.close()
+
+
+def test_an_answer_that_is_nested_too_deeply_to_be_printed_is_told(cli: Cli) -> None:
+    nested = f'{{"id": "x", "labels": {"[" * 500}{"]" * 500}}}'
+    found = Impostor(reply("200 OK", KINDS), reply("200 OK", nested))
+    try:
+        done = cli.but(FLUX_API_URL=found.url)("cluster", "get", "x", "-o", "yaml")
+        assert (done.code, done.lines) == (2, ["a file or an answer is nested too deeply to be read"])
     finally:
         found.close()

@@ -133,6 +133,11 @@ def test_a_number_that_json_cannot_say_is_named_with_its_place(cli: Cli, tmp_pat
         assert cli.refused(2, *words) == [f"{file}: /patches/p/a/1 is no finite number, which JSON cannot say"]
 
 
+def test_a_file_that_holds_itself_or_too_much_is_a_usage_error(cli: Cli) -> None:
+    assert cli.refused(2, "apply", "-f", "-", stdin="&a [*a, *a]") == ["stdin:1: invalid YAML: it holds itself"]
+    assert cli.refused(2, "apply", "-f", "-", stdin=f"[{'1,' * 5_000_000}1]") == ["stdin: holds more than 5000000 values"]
+
+
 def test_a_document_that_is_given_twice_is_a_usage_error_however_it_is_named(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "twice.yaml"
     file.write_text("kind: namespace\nid: given-twice\n")
@@ -199,3 +204,8 @@ def test_yaml_output_of_apply_can_be_applied_again(cli: Cli) -> None:
     ).out
     assert yaml.safe_load(printed)["kind"] == "namespaces"
     assert "unchanged" in cli.ok("apply", "-f", "-", stdin=printed).err
+
+
+def test_an_export_that_is_not_there_is_a_usage_error(cli: Cli, tmp_path: Path) -> None:
+    (line,) = cli.refused(2, "import", str(tmp_path / "absent.json"), "--yes")
+    assert line == f"{tmp_path / 'absent.json'}: cannot be read: No such file or directory"

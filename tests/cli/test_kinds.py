@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 import socket
 import subprocess
@@ -9,9 +10,13 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 
 import live
 from cli.command import Cli
+from flux_resourceset.cli import known_kinds
+from flux_resourceset.cli.output import help_text, printing
+from flux_resourceset.cli.parsing import field_options, grammar, kind_commands
 
 
 def test_a_kind_of_the_server_has_a_group_with_options_from_its_schema(cli: Cli, offline: Cli) -> None:
@@ -134,6 +139,14 @@ def test_completion_offers_commands_options_ids_and_files(cli: Cli, offline: Cli
     assert offered("cluster", "get", "demo", of=cli) == ["demo-cluster-01"]
     assert offered("namespace", "assign", "x", "--cluster", "demo", of=cli) == ["demo-cluster-01"]
     assert offered("age", of=cli) == ["agent"]
+    assert "--dry-run" in offered("namespace", "delete", "x", "")
+    assert offered("--context", "") == []
+    offline.ok("config", "set-context", "home", "--url", "http://127.0.0.1:1", "--token", "-", stdin="a-token-of-mine")
+    assert offered("--context", "") == ["home"]
+    wrong = offline.home / "wrong"
+    (wrong / "flux-resourceset").mkdir(parents=True)
+    (wrong / "flux-resourceset" / "config.yaml").write_text("[")
+    assert offered("--context", "", of=offline.but(XDG_CONFIG_HOME=str(wrong))) == [], "a configuration that is none"
 
 
 def test_the_completion_scripts_are_accepted_by_their_shells(offline: Cli, tmp_path: Path) -> None:
@@ -145,3 +158,43 @@ def test_the_completion_scripts_are_accepted_by_their_shells(offline: Cli, tmp_p
         if shutil.which(shell):
             (tmp_path / shell).write_text(script)
             subprocess.run([shell, "-n", str(tmp_path / shell)], check=True)
+
+
+def test_a_view_without_a_resourceset_makes_nothing_and_says_so(cli: Cli) -> None:
+    done = cli.ok("render", "demo-cluster-01", "--view", "agents", "--engine", "builtin")
+    assert "note: agents has no ResourceSet, so nothing comes of it" in done.err
+    assert "0 objects" in done.err
+
+
+def test_help_fits_a_narrow_terminal(cli: Cli) -> None:
+    for words in (("cluster", "list"), ("simulate",), ("component", "create")):
+        lines = cli.but(NO_COLOR="1").on_terminal(*words, "--help").out.splitlines()
+        assert "Options:" in lines
+        assert [line for line in lines[1:] if len(line) > 60 and "flux-resourceset-cli" not in line] == []
+
+
+def test_help_puts_the_text_below_a_name_that_is_too_long_for_its_column() -> None:
+    stream = io.StringIO()
+    option = grammar.Option(f"--{'long' * 10}", "What it does.", "VALUE")
+    help_text.show(printing.Output(stream, "table", {}), grammar.Command(("do",), "Do it.", "", options=(option,)))
+    lines = stream.getvalue().splitlines()
+    place = lines.index(f"      --{'long' * 10} VALUE")
+    assert lines[place + 1] == f"{' ' * 38}What it does."
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [("policies", "--policy"), ("addresses", "--address"), ("boxes", "--box"), ("labels", "--label"), ("access", "--access")],
+)
+def test_an_option_for_many_has_the_name_of_one(name: str, option: str) -> None:
+    (field,) = field_options.fields({"id": {}, name: {"type": "array", "items": {"type": "string"}}}, ())
+    assert field.option.name == option
+
+
+def test_the_example_of_a_switch_is_the_switch_alone() -> None:
+    (kind,) = known_kinds.Kinds([{**known_kinds.packaged()[1], "schema": {
+        "required": ["id", "is_open"], "properties": {"id": {"type": "string", "example": "a"}, "is_open": {"type": "boolean"}},
+    }}])  # fmt: skip
+    group, _ = kind_commands.groups(known_kinds.Kinds([kind.data]), ())
+    commands = {command.words[1]: command for command in group.commands}
+    assert commands["create"].examples[0].endswith(" create a --is-open")

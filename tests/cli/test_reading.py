@@ -106,6 +106,7 @@ def test_overrides_list_every_difference_of_a_cluster(cli: Cli, api: httpx.Clien
         ("traefik", "enabled", False, True),
     ]
     assert cli.ok("overrides", "--cluster", "differing", "--component", "traefik").data == rows[2:]
+    assert cli.ok("overrides", "--cluster", "differing", "--limit", "2").data == rows[:2]
     assert "differing" in {row["cluster"] for row in cli.ok("overrides", "--component", "podinfo", "--environment", "qa").data}
     assert cli.refused(4, "overrides", "--cluster", "nowhere")
 

@@ -244,3 +244,11 @@ def test_clearing_references_says_so_to_the_server_and_a_null_from_a_file_is_ref
     assert line == 'clusters "cleared": /namespaces must not be null; send [] to empty it'
     assert cli.refused(3, "cluster", "update", "cleared", "--clear", "patches")
     assert cli.ok("cluster", "update", "cleared", "--clear", "namespaces").data["namespaces"] == []
+
+
+def test_an_editor_that_fails_stores_nothing(cli: Cli, api: httpx.Client, tmp_path: Path) -> None:
+    before = revision(api)
+    first, kept = cli.but(EDITOR="false", TMPDIR=str(tmp_path)).refused(2, "namespace", "edit", "podinfo")
+    assert first == "the editor 'false' ended with 1, so nothing was stored"
+    assert kept.startswith(f"what you wrote is kept in {tmp_path}")
+    assert revision(api) == before

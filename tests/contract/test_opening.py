@@ -70,3 +70,28 @@ def test_a_reader_reads_whatever_the_mode_is(tmp_path: Path) -> None:
     assert bodies(reader, "n") == {"a": {"id": "a"}}
     reader.close()
     store.close()
+
+
+def test_what_is_left_beside_a_lost_store_is_put_aside(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    Path(f"{path}-wal").write_bytes(b"left over")
+    with pytest.raises(errors.Unavailable, match="-wal says that there was one"):
+        opening.opener(at(path), writing=True)()
+    store = opening.opener(at(path), writing=True, begin_anew=True)()
+    assert store.head().revision == 0
+    assert Path(f"{path}-wal.lost").read_bytes() == b"left over"
+    store.close()
+
+
+def test_an_empty_copy_in_the_place_of_a_filled_store_is_another_store(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.db"
+    store = SqliteStore(path)
+    empty, epoch = path.read_bytes(), store.epoch()
+    commit(store, entry(1, create("n", "a")))
+    store.close()
+    path.write_bytes(empty)
+    with pytest.raises(errors.Unavailable, match=r"is empty, and .* says that there was a store with documents"):
+        opening.opener(at(path), writing=True)()
+    anew = opening.opener(at(path), writing=True, begin_anew=True)()
+    assert anew.epoch() != epoch
+    anew.close()

@@ -572,3 +572,10 @@ def test_what_was_read_before_is_not_changed_by_what_comes_after(store: Store) -
     commit(store, entry(2, update("n", {"id": "a"}, {"id": "a", "v": 1}), create("n", "b")))
     assert snapshot.documents == {"n": {"a": Stored({"id": "a"}, 1)}}
     assert len(log) == 1
+
+
+def test_a_transaction_sees_what_the_store_holds(store: Store) -> None:
+    commit(store, entry(1, create("n", "a"), create("n", "b")))
+    transaction = store.begin()
+    assert transaction.snapshot() == store.snapshot()
+    transaction.rollback()

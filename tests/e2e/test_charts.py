@@ -45,7 +45,7 @@ def chart_of(name: str, version: str, repository: str) -> dict[str, Any]:
     return {"chart": {"spec": spec}}
 
 
-def shown(kube: Kube, name: str, version: str, values: dict[str, Any]) -> Object:
+def assert_shown(kube: Kube, name: str, version: str, values: dict[str, Any]) -> Object:
     def as_given(found: Object) -> bool:
         data = found["data"]
         fetched = data["version"].partition("+")[0]  # Flux adds +<digest> to one that came by chartRef
@@ -65,16 +65,16 @@ def test_a_release_from_the_http_repository_shows_its_values_and_version(kube: K
     repository = flux("source", "HelmRepository", "http", url=charts.http_url)
     values = {"number": 3, "text": "3", "hostile": 'a: {{ b }} "c", # ü'}
     kube.apply([repository, release("http", chart_of(SHOWN, "1.0.0", "http"), values)])
-    shown(kube, "http", "1.0.0", values)
+    assert_shown(kube, "http", "1.0.0", values)
     kube.apply([release("http", chart_of(SHOWN, "2.0.0", "http"), values)])
-    shown(kube, "http", "2.0.0", values)
+    assert_shown(kube, "http", "2.0.0", values)
 
 
 def test_a_release_from_the_oci_repository_shows_its_values(kube: Kube, charts: Charts) -> None:
     # Unlike an OCIRepository, a HelmRepository must be told to speak plain HTTP to a loopback registry.
     repository = flux("source", "HelmRepository", "oci", type="oci", url=charts.oci_url, insecure=True)
     kube.apply([repository, release("oci", chart_of(SHOWN, "1.1.0", "oci"), {"a": 1})])
-    shown(kube, "oci", "1.1.0", {"a": 1})
+    assert_shown(kube, "oci", "1.1.0", {"a": 1})
 
 
 def test_a_release_from_a_chart_reference_shows_its_values(kube: Kube, charts: Charts) -> None:
@@ -84,7 +84,7 @@ def test_a_release_from_a_chart_reference_shows_its_values(kube: Kube, charts: C
     source["spec"]["layerSelector"] = chart_layer
     reference = {"chartRef": {"kind": "OCIRepository", "name": "reference"}}
     kube.apply([source, release("reference", reference, {"a": 1})])
-    shown(kube, "reference", "1.0.0", {"a": 1})
+    assert_shown(kube, "reference", "1.0.0", {"a": 1})
 
 
 def test_a_release_with_a_deployment_becomes_ready_and_follows_its_values(kube: Kube, charts: Charts) -> None:

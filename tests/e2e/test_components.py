@@ -192,11 +192,11 @@ def test_quotes_around_a_variable_do_not_keep_a_value_text(value: object, home: 
     kustomized(home, name, IN_QUOTES)
     home.patch(name, {"code": value})
 
-    def refused(found: Object) -> bool:
+    def is_refused(found: Object) -> bool:
         said = condition(found, "Ready")
         return said.get("status") == "False" and "data.text" in said.get("message", "")
 
-    kube.wait_for_object("kustomization", f"platform-{name}", NAMESPACE, where=refused, timeout=60)
+    kube.wait_for_object("kustomization", f"platform-{name}", NAMESPACE, where=is_refused, timeout=60)
     home.call("DELETE", f"/clusters/{DEMO}/platform_components/{name}")
 
 

@@ -101,7 +101,7 @@ def exported(kube: Kube, asking: Object, where: Callable[[list[Object]], object]
     )
 
 
-def refused(found: Object) -> bool:
+def is_refused(found: Object) -> bool:
     return condition(found, "Ready").get("status") == "False"
 
 
@@ -177,7 +177,7 @@ def test_no_path_is_ever_answered_with_a_redirect(api: Home, kube: Kube) -> None
     assert not any("location" in answer.headers for answer in answers)
     asking = of_view(api, "namespaces/")
     kube.apply([asking])
-    said = kube.wait_for_object("resourcesetinputprovider", asking["metadata"]["name"], NAMESPACE, where=refused)
+    said = kube.wait_for_object("resourcesetinputprovider", asking["metadata"]["name"], NAMESPACE, where=is_refused)
     assert "404" in condition(said, "Ready")["message"]
 
 
@@ -246,5 +246,5 @@ def test_ten_thousand_inputs_are_taken_and_one_more_is_an_error_not_a_shorter_li
         assert client.post("/clusters", json=cluster(MAX_INPUTS)).status_code == 201
         assert client.get("/api/v2/flux/clusters").status_code == 422
         kube.reconcile("resourcesetinputprovider", name)
-        failed = kube.wait_for_object("resourcesetinputprovider", name, NAMESPACE, where=refused)
+        failed = kube.wait_for_object("resourcesetinputprovider", name, NAMESPACE, where=is_refused)
         assert len(failed["status"]["exportedInputs"]) == MAX_INPUTS

@@ -84,7 +84,7 @@ def checked(kube: Kube) -> Kube:
     return kube
 
 
-def dry_run(kube: Kube, found: list[Object]) -> None:
+def assert_taken(kube: Kube, found: list[Object]) -> None:
     assert found
     kube.apply([elsewhere(each) for each in found], dry_run=True)
 
@@ -94,12 +94,12 @@ def dry_run(kube: Kube, found: list[Object]) -> None:
 
 @pytest.mark.parametrize("directory", KUSTOMIZATIONS)
 def test_a_kustomization_builds_and_the_api_server_takes_it(directory: str, checked: Kube) -> None:
-    dry_run(checked, substituted(list(built(directory)), VARIABLES))
+    assert_taken(checked, substituted(list(built(directory)), VARIABLES))
 
 
 def test_providers_without_their_identity_are_refused_by_the_api_server(checked: Kube) -> None:
     with pytest.raises(KubectlFailed, match=r"spec\.url"):
-        dry_run(checked, [one("cluster/views", "ResourceSetInputProvider", "namespaces")])
+        assert_taken(checked, [one("cluster/views", "ResourceSetInputProvider", "namespaces")])
 
 
 def samples() -> list[str]:
@@ -108,13 +108,13 @@ def samples() -> list[str]:
 
 @pytest.mark.parametrize("file", [file for file in samples() if file not in {**OTHER_FILES, **NOT_TAKEN}])
 def test_the_api_server_takes_a_sample(file: str, checked: Kube) -> None:
-    dry_run(checked, objects((DEPLOY / file).read_text()))
+    assert_taken(checked, objects((DEPLOY / file).read_text()))
 
 
 @pytest.mark.parametrize("file", NOT_TAKEN)
 def test_an_excluded_manifest_is_still_not_taken(file: str, checked: Kube) -> None:
     with pytest.raises(KubectlFailed):
-        dry_run(checked, objects((DEPLOY / file).read_text()))
+        assert_taken(checked, objects((DEPLOY / file).read_text()))
 
 
 def test_the_manifests_that_cloud_init_writes_are_valid(checked: Kube) -> None:
@@ -122,7 +122,7 @@ def test_the_manifests_that_cloud_init_writes_are_valid(checked: Kube) -> None:
     assert text.startswith("#cloud-config\n")
     (written,) = yaml.safe_load(text)["write_files"]
     found = objects(written["content"])
-    dry_run(checked, found)
+    assert_taken(checked, found)
     assert [(each["kind"], each["metadata"]["name"]) for each in found] == [
         ("Namespace", NAMESPACE), ("ConfigMap", "cluster-identity"), ("Secret", "internal-api-token"),
     ]  # fmt: skip
@@ -177,7 +177,7 @@ LEAST = {
 @pytest.mark.parametrize("values", [{}, EVERYTHING, LEAST], ids=["defaults", "everything", "least"])
 def test_the_api_server_takes_what_the_chart_renders(values: dict[str, Any], checked: Kube, tmp_path: Path) -> None:
     (tmp_path / "values.json").write_text(json.dumps(values))
-    dry_run(checked, helm_template("--values", str(tmp_path / "values.json")))
+    assert_taken(checked, helm_template("--values", str(tmp_path / "values.json")))
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from flux_resourceset import openapi
-from flux_resourceset.kinds import formats
+from flux_resourceset.kinds import formats, kind_files
 from flux_resourceset.openapi.conversion import CONSTRAINTS, PLAIN, Form, converted
-from openapi.documents import Json, extended
+from openapi.documents import DATABASES, Json, extended
 
 TEXT = {"type": "string", "pattern": PLAIN}
 
@@ -31,6 +31,12 @@ TEXT = {"type": "string", "pattern": PLAIN}
         (Form.STORED, {"type": "string", "examples": ["a", "b"]}, {"type": "string", "example": "a"}),
         (Form.STORED, {"type": ["string", "boolean"]}, {"anyOf": [{"type": "string"}, {"type": "boolean"}]}),
         (Form.STORED, {"if": {}, "then": {}, "unevaluatedProperties": False, "$comment": "x"}, {}),
+        (Form.STORED, {"oneOf": [{"const": 1}, {"type": "null"}]}, {"oneOf": [{"enum": [1]}, {"enum": [None]}]}),
+        (
+            Form.STORED,
+            {"type": ["string", "boolean"], "anyOf": [{"const": "a"}, {"const": True}]},
+            {"anyOf": [{"enum": ["a"]}, {"enum": [True]}], "allOf": [{"anyOf": [{"type": "string"}, {"type": "boolean"}]}]},
+        ),
         (Form.NEW, {"type": "string"}, TEXT),
         (Form.NEW, {"type": "string", "default": "a"}, {**TEXT, "default": "a"}),
         (Form.STORED, {"type": "string", "default": "a"}, {"type": "string", "example": "a"}),
@@ -123,3 +129,12 @@ def test_the_pattern_of_a_format_says_what_its_check_does(name: str, data: st.Da
     text = data.draw(st.from_regex(pattern) | st.lists(_PIECES, max_size=5).map("".join))
     said = re.search(pattern, text) is not None and len(text) <= constraint.get("maxLength", len(text))
     assert said == formats.FORMATS[name].check(text)
+
+
+def test_an_input_is_as_open_as_its_definition(tmp_path: Path) -> None:
+    either = "required: [id]\n    anyOf: [{required: [size]}, {required: [shared]}]"
+    text = DATABASES.replace("required: [id, engine_name, size]", either)
+    (tmp_path / "databases.yaml").write_text(text)
+    schemas = openapi.document(kind_files.load(tmp_path), writable=False)["components"]["schemas"]
+    assert "additionalProperties" not in schemas["database-input"]
+    assert schemas["namespace-input"]["additionalProperties"] is False

@@ -15,6 +15,7 @@ from render import oracle
 
 CLUSTER = "demo-cluster-01"
 EXAMPLES = live.ROOT / "examples" / "kinds"
+TEMPLATE = str(EXAMPLES / "network_policies.resourceset.yaml")
 
 
 def objects(text: str) -> list[dict[str, Any]]:
@@ -151,9 +152,73 @@ def test_a_template_that_fails_is_refused_with_its_input_and_line(tmp_path: Path
         (("--inputs", "-", "--view", "namespaces"), 2, "holds no list of inputs"),
         ((CLUSTER, "--engine", "flux-operator"), 2, "not on the PATH"),
         ((CLUSTER, "--engine", "magic"), 2, "--engine"),
+        ((CLUSTER, "-f", TEMPLATE, "--view", "namespaces", "--view", "rolebindings"), 2, "-f renders one view; name one --view"),
     ],
 )
 def test_what_cannot_be_done_is_told_in_a_line(options: tuple[str, ...], code: int, word: str, cli: Cli, tmp_path: Path) -> None:
     done = cli.but(PATH=str(tmp_path))("render", *options)
     assert done.code == code
     assert word in done.lines[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"kind": "ConfigMap"}, "it must hold one object, a ResourceSet"),
+        ({"metadata": {}}, "its metadata must hold a name"),
+        ({"spec": "text"}, "its spec must be an object"),
+        ({"spec": {"resourcesTemplate": 1}}, "resourcesTemplate must be text"),
+        ({"spec": {"steps": [{"resources": [1]}]}}, "resources must be a list of objects"),
+        ({"spec": {"commonMetadata": {"labels": "a"}}}, "commonMetadata must be an object of objects"),
+        ({"spec": {"resourcesTemplate": ""}}, "names no provider in spec.inputsFrom; say its --view"),
+    ],
+)
+def test_a_file_that_is_no_resourceset_is_refused_with_its_name(change: dict[str, Any], words: str, tmp_path: Path) -> None:
+    file = tmp_path / "own.json"
+    file.write_text(json.dumps({**oracle.resourceset(""), **change}))
+    (line,) = Cli(tmp_path).refused(2, "render", "-f", str(file), "--inputs", "-", stdin="[]")
+    assert line.startswith(str(file))
+    assert words in line
+
+
+def test_a_file_that_is_no_yaml_is_refused_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("kind: ResourceSet\nmetadata: [")
+    (line,) = Cli(tmp_path).refused(2, "render", "-f", str(tmp_path / "own.yaml"), "--inputs", "-", stdin="[]")
+    assert line.startswith(f"{tmp_path / 'own.yaml'}: line 3: invalid YAML: ")
+
+
+# The program of Flux Operator, as far as its words go
+
+
+def operator(directory: Path, script: str) -> Cli:
+    (directory / "bin").mkdir()
+    program = directory / "bin" / "flux-operator"
+    program.write_text(script)
+    program.chmod(0o755)
+    return Cli(directory, PATH=f"{directory / 'bin'}:/usr/bin:/bin")
+
+
+NAMESPACES = ("render", "--view", "namespaces", "--engine", "flux-operator", "--inputs", "-")
+ONE = '[{"id": "one", "labels": {}, "annotations": {}}]'
+
+
+def test_no_inputs_are_no_question_to_flux_operator(tmp_path: Path) -> None:
+    assert "0 objects" in operator(tmp_path, "#!/bin/sh\nexit 1\n").ok(*NAMESPACES, stdin="[]").err
+
+
+def test_that_everything_is_switched_off_is_no_failure_of_flux_operator(tmp_path: Path) -> None:
+    script = "#!/bin/sh\necho '✗ no objects were generated' >&2\nexit 1\n"
+    assert "0 objects" in operator(tmp_path, script).ok(*NAMESPACES, stdin=ONE).err
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("#!/bin/sh\necho ' ✗ no such thing' >&2\nexit 1\n", "namespaces: flux-operator: no such thing"),
+        ("#!/bin/sh\nexit 1\n", "namespaces: flux-operator: failed without a word"),
+        ("#!/nowhere\n", "flux-operator failed: [Errno 2] No such file or directory"),
+    ],
+)
+def test_a_flux_operator_that_fails_is_told_in_a_line(script: str, words: str, tmp_path: Path) -> None:
+    (line,) = operator(tmp_path, script).refused(3, *NAMESPACES, stdin=ONE)
+    assert words in line

@@ -105,3 +105,45 @@ def test_what_is_written_is_read_back_the_same() -> None:
 
 def test_the_package_carries_the_files_of_deploy_cluster() -> None:
     assert cluster_bundle.chosen(live.ROOT / "deploy" / "cluster") == dict(cluster_bundle.files()), "make generate brings them in"
+
+
+def test_resources_are_rendered_before_the_template_each_for_every_input() -> None:
+    resource = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "<< inputs.id >>"}, "data": {"n": "<< inputs.n >>"}}
+    objects = render.resourceset(oracle.resourceset(CONFIG_MAP, resources=[resource]), [{"id": "a", "n": 1}, {"id": "b", "n": 2}])
+    assert [(each["kind"], each["metadata"]["name"]) for each in objects] == [
+        ("Secret", "a"), ("Secret", "b"), ("ConfigMap", "a"), ("ConfigMap", "b"),
+    ]  # fmt: skip
+    assert [each["data"]["n"] for each in objects[:2]] == [1, 2]
+
+
+def test_of_a_list_every_item_is_an_object() -> None:
+    items = "".join(f"- {{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}\n" for name in "ab")
+    objects = render.resourceset(oracle.resourceset(f"apiVersion: v1\nkind: List\nitems:\n{items}"), [{"id": "x"}])
+    assert names(objects) == ["a", "b"]
+
+
+def test_what_is_switched_off_or_not_for_a_cluster_is_left_out() -> None:
+    off = "apiVersion: v1\nkind: A\nmetadata: {name: off, annotations: {fluxcd.controlplane.io/reconcile: disabled}}"
+    kustomization = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nmetadata: {name: x}"
+    text = "\n---\n".join([off, kustomization, "apiVersion: v1\nkind: A\nmetadata: {}", CONFIG_MAP])
+    assert names(render.resourceset(oracle.resourceset(text), [{"id": "a"}])) == ["a"]
+
+
+def test_common_metadata_wins_over_what_an_object_says() -> None:
+    text = "apiVersion: v1\nkind: A\nmetadata: {name: x, labels: {own: a, kept: b}}"
+    common = {"labels": {"own": "c"}, "annotations": {"note": "d"}}
+    (manifest,) = render.resourceset(oracle.resourceset(text, commonMetadata=common), [{"id": "a"}])
+    assert (manifest["metadata"]["labels"]["own"], manifest["metadata"]["labels"]["kept"]) == ("c", "b")
+    assert manifest["metadata"]["annotations"] == {"note": "d"}
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan"), 10**400])
+def test_an_input_that_is_no_finite_number_is_refused(number: float) -> None:
+    with pytest.raises(render.TemplateError, match="input 'a': a number is not finite"):
+        render.resourceset(oracle.resourceset(CONFIG_MAP), [{"id": "a", "number": number}])
+
+
+def test_a_whole_number_beyond_64_bits_is_a_fraction_to_a_template() -> None:
+    text = CONFIG_MAP + "data: {kind: << kindOf inputs.n >>, number: << inputs.n >>}"
+    (manifest,) = render.resourceset(oracle.resourceset(text), [{"id": "a", "n": 2**64}])
+    assert manifest["data"] == {"kind": "float64", "number": 2.0**64}

@@ -11,7 +11,7 @@ import pytest
 
 import live
 from flux_resourceset import render
-from flux_resourceset.render import dialect, execution, functions, yaml_bounds
+from flux_resourceset.render import data_functions, dialect, execution, functions, yaml_bounds
 from flux_resourceset.render.execution import Template
 from render import oracle, samples
 
@@ -103,6 +103,7 @@ def test_the_readme_states_the_bounds_as_they_are() -> None:
         f"more than {execution.MAX_OUTPUT // 2**20} MiB of output",
         f"YAML of more than {dialect.DEEPEST} levels",
         f"more than {yaml_bounds.MOST:,} values",
+        f"lists of more than {data_functions.MAX_ITEMS:,} numbers",
     )
     assert [text for text in bounds if text not in " ".join(README.split())] == []
 

@@ -9,6 +9,7 @@ import pytest
 
 from flux_resourceset import errors
 from flux_resourceset.kinds import kind_files, model
+from flux_resourceset.kinds.lined_files import LinedFile
 from unit import samples
 
 PLAIN = samples.PLAIN
@@ -162,3 +163,16 @@ def test_the_routes_beside_the_collections_are_reserved(name: str) -> None:
 def test_no_field_takes_a_reserved_name(name: str, tmp_path: Path) -> None:
     with pytest.raises(errors.StartupError, match=f"'{name}' is reserved"):
         samples.kinds_from(tmp_path, PLAIN + f"      {name}: {{type: string}}\n")
+
+
+def test_a_mistake_in_what_is_not_there_is_told_with_the_last_line_that_is() -> None:
+    file = LinedFile("x.yaml", "a: 1\nb:\n- c: 2\n")
+    assert str(file.wrong(["b", 0, "d", "e"], "is missing")) == "x.yaml:3: b/0/d/e: is missing"
+    assert str(file.wrong(["a", "d"], "is missing")) == "x.yaml:1: a/d: is missing"
+    assert str(file.wrong(["b", 7], "is missing")) == "x.yaml:2: b/7: is missing"
+
+
+def test_a_kind_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "kinds.yaml").mkdir()
+    with pytest.raises(errors.StartupError, match=r"kinds\.yaml: cannot be read: Is a directory"):
+        kind_files.load(tmp_path)

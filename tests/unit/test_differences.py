@@ -111,3 +111,11 @@ def test_values_are_the_same_when_json_says_so(one: Any, other: Any, equal: bool
 @pytest.mark.parametrize("steps", [[], ["a"], ["a/b", "c~d", "~1", ""]])
 def test_a_pointer_leads_back_to_its_steps(steps: list[str]) -> None:
     assert json_pointers.steps(json_pointers.pointer(steps)) == steps
+
+
+def test_items_of_manifests_that_went_are_told_one_by_one() -> None:
+    before, after = {"a": [1, 2, 3, 4]}, {"a": [1, 4]}
+    assert differences.fields(differences.of_manifests(before, after)) == [
+        {"pointer": "/a/1", "before": 2},
+        {"pointer": "/a/2", "before": 3},
+    ]

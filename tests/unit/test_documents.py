@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from flux_resourceset import documents
 from flux_resourceset.kinds import kind_files
+from unit import samples
 from unit.samples import cluster, component, namespace, rolebinding
 
 KNOWN = kind_files.load()
@@ -273,3 +275,27 @@ def test_all_violations_come_at_once() -> None:
         "/patches/ghost/a b",
         "/patches/ghost/password",
     ]
+
+
+# Kinds of one's own
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "message"),
+    [
+        ("{const: 3}", 4, "must be 3"),
+        ("{const: ''}", "a", "must be ''"),
+        ("{type: integer, maximum: 5}", 6, "must be at most 5"),
+        ("{type: integer, minimum: 5}", 4, "must be at least 5"),
+        ("{type: integer, multipleOf: 5}", 4, "breaks its schema: 4 is not a multiple of 5"),
+        (
+            "{properties: {a: {type: string}}, additionalProperties: {type: integer}}",
+            {"b": "c"},
+            "must be an integer",
+        ),
+    ],
+)
+def test_a_kind_of_ones_own_tells_its_mistakes_alike(schema: str, value: Any, message: str, tmp_path: Path) -> None:
+    known = samples.kinds_from(tmp_path, samples.PLAIN + f"      own: {schema}\n")
+    ((pointer, told),) = documents.violations(known, known.by_name["widgets"], {"id": "a", "own": value})
+    assert (pointer.split("/")[1], told) == ("own", message)

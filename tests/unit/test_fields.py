@@ -48,6 +48,8 @@ def test_only_a_map_of_texts_can_be_selected_by(labels: Any, selectable: bool) -
         ({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}, {}, {"a": 1, "b": "example"}),
         ({"type": "object", "properties": {"a": {"type": "integer"}, "b": {}}, "required": ["a"]}, {"a": 1}, {"a": 1}),
         ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, 1, 1),
+        ({"type": "null"}, None, "example"),
+        ({}, None, "example"),
         (True, "example", "example"),
     ],
 )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import live
+import zygote
 from contract.folding import fold
 from flux_resourceset import changes, errors, imports, transfer
 from flux_resourceset.changes import Change, Entry
@@ -370,3 +373,34 @@ def test_a_fleet_with_documents_of_no_kind_is_not_replaced(ledger: Ledger, tmp_p
     create(samples.ledger_of(known, store), "workloads", {"id": "w", "image": "x"})
     path = export_of(ledger, tmp_path / "fleet.json", history)
     assert "workloads, which is no kind here" in refusal(samples.ledger_of(KNOWN, store), path, replace=True)
+
+
+# The command
+
+
+def moved(directory: Path, *words: str, given: bytes = b"", **overrides: str) -> subprocess.CompletedProcess[bytes]:
+    return zygote.run(zygote.SERVER, words, live.environment(directory, **overrides), directory, given=given)
+
+
+def test_a_fleet_is_exported_to_standard_output_and_imported_from_standard_input(ledger: Ledger, tmp_path: Path) -> None:
+    content = transfer.export_now(ledger.follower, True)
+    assert moved(tmp_path, "import", "-", given=content).returncode == 0
+    done = moved(tmp_path, "export", "-", "--history")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["documents"] == json.loads(content)["documents"]
+
+
+@pytest.mark.parametrize(
+    ("words", "overrides", "told"),
+    [
+        (("export", "-"), {"STORE_BACKEND": "memory"}, "STORE_BACKEND=memory holds nothing to move; use sqlite"),
+        (("export", "absent/fleet.json"), {}, "absent/fleet.json: cannot be written: No such file or directory"),
+        (("import", "-", "--decommission-absent"), {}, "--decommission-absent goes with --replace"),
+    ],
+)
+def test_what_cannot_be_moved_is_told_in_a_line(
+    words: tuple[str, ...], overrides: dict[str, str], told: str, tmp_path: Path
+) -> None:
+    assert moved(tmp_path, "import", "-", given=b'{"documents": {}}').returncode in (0, 2)
+    done = moved(tmp_path, *words, given=b"", **overrides)
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", f"flux-resourceset: {told}\n")

@@ -44,10 +44,7 @@ def load(
         files += _directory_files(directory)
     kinds: dict[str, Kind] = {}
     for source, text in files:
-        try:
-            kind = _with_resourceset(_kind(source, text, kinds), directory)
-        except RecursionError as exc:
-            raise errors.StartupError(f"{source}:1: is nested too deeply") from exc
+        kind = _with_resourceset(_kind(source, text, kinds), directory)
         kinds[kind.name] = kind
     kinds[CLUSTERS] = _with_references(kinds[CLUSTERS], kinds.values(), environments)
     return Kinds(kinds, tuple(environments), frozenset(secret_keys_allowed))

@@ -11,6 +11,10 @@ from flux_resourceset.render import text_functions, values
 from flux_resourceset.render.failures import TemplateError
 from flux_resourceset.render.values import Int64
 
+MAX_ITEMS = 1_000_000  # of a list that counts: more than any manifest has, and it fits into the memory
+
+_LONGEST_NUMBER = 4000  # digits, of which most would be zeros in front; Python reads no more than 4300
+
 # Comparisons and look-ups of Go's text/template
 
 
@@ -114,23 +118,37 @@ def deep_equal(first: object, second: object) -> bool:
 
 
 def from_json(text: str) -> object:
+    """Nothing, for what is no JSON."""
     try:
-        return _floats(json.loads(text))
+        return must_from_json(text)
+    except TemplateError:
+        return None
+
+
+def must_from_json(text: str) -> object:
+    """Go's encoding/json knows float64 only, and puts a sign of its own for half of a surrogate pair."""
+    try:
+        value = json.loads(text, parse_int=_finite, parse_float=_finite, parse_constant=_finite)
     except ValueError as exc:
         raise TemplateError(f"fromJson: {exc}") from exc
+    return _whole_characters(value)
 
 
-def _floats(value: Any) -> Any:
-    """Go's encoding/json knows float64 only."""
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no number that JSON has")
+    return number
+
+
+def _whole_characters(value: Any) -> Any:
     match value:
         case dict():
-            return {name: _floats(item) for name, item in value.items()}
+            return {_whole_characters(name): _whole_characters(item) for name, item in value.items()}
         case list():
-            return [_floats(item) for item in value]
-        case bool():
-            return value
-        case int():
-            return float(value)
+            return [_whole_characters(item) for item in value]
+        case str():
+            return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return value
 
 
@@ -155,7 +173,9 @@ def has_key(mapping: dict[str, Any], key: str) -> bool:
     return key in mapping
 
 
-def set_(mapping: dict[str, Any], key: str, value: object) -> dict[str, Any]:
+def set_(mapping: object, key: str, value: object) -> dict[str, Any]:
+    if not isinstance(mapping, dict):  # nor nil, which every other function takes for an empty map
+        raise TemplateError(f"set: expected map[string]interface {{}}; got {values.type_name(mapping)}")
     mapping[key] = value
     return mapping
 
@@ -278,24 +298,33 @@ def sort_alpha(items: object) -> list[str]:
 
 
 def number(value: object) -> float:
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return 0.0
-    return float(value) if isinstance(value, int | float) else 0.0
+    """Zero for what is no number, as sprig has it."""
+    try:
+        return values.finite(float(value) if isinstance(value, str | int | float) else 0.0)
+    except ValueError:
+        return 0.0
 
 
 def whole(value: object) -> int:
     """Zero for what is no number, as sprig has it."""
     if isinstance(value, str):
         digits = value.removeprefix("-").removeprefix("+")
-        return int(value) if digits.isascii() and digits.isdigit() and abs(int(value)) < 2**63 else 0
-    return int(value) if isinstance(value, int | float) else 0
+        number = int(value) if digits.isascii() and digits.isdigit() and len(digits) < _LONGEST_NUMBER else 0
+        return number if abs(number) < 2**63 else 0
+    if not isinstance(value, int | float):
+        return 0
+    if not -(2**63) <= value < 2**63:
+        raise TemplateError(f"{values.text(value)} does not fit into 64 bits")  # in Go the processor decides what it becomes
+    return int(value)
 
 
 def int64(value: object) -> Int64:
     return Int64(whole(value))
+
+
+def _wrapped(number: int) -> Int64:
+    """As Go counts: the number behind the largest is the smallest."""
+    return Int64((number + 2**63) % 2**64 - 2**63)
 
 
 def atoi(text: str) -> int:
@@ -303,19 +332,19 @@ def atoi(text: str) -> int:
 
 
 def add(*items: object) -> Int64:
-    return Int64(sum(map(whole, items)))
+    return _wrapped(sum(map(whole, items)))
 
 
 def add1(value: object) -> Int64:
-    return Int64(whole(value) + 1)
+    return _wrapped(whole(value) + 1)
 
 
 def sub(first: object, second: object) -> Int64:
-    return Int64(whole(first) - whole(second))
+    return _wrapped(whole(first) - whole(second))
 
 
 def mul(first: object, *others: object) -> Int64:
-    return Int64(math.prod(map(whole, (first, *others))))
+    return _wrapped(math.prod(map(whole, (first, *others))))
 
 
 def _divisor(value: object) -> int:
@@ -327,7 +356,7 @@ def _divisor(value: object) -> int:
 def div(first: object, second: object) -> Int64:
     divisor = _divisor(second)
     quotient = abs(whole(first)) // abs(divisor)  # Go rounds towards zero
-    return Int64(quotient if (whole(first) < 0) == (divisor < 0) else -quotient)
+    return _wrapped(quotient if (whole(first) < 0) == (divisor < 0) else -quotient)
 
 
 def mod(first: object, second: object) -> Int64:
@@ -351,11 +380,14 @@ def ceil(value: object) -> float:
 
 
 def until(count: int) -> list[int]:
-    return list(range(0, count, 1 if count >= 0 else -1))
+    return until_step(0, count, 1 if count >= 0 else -1)
 
 
 def until_step(start: int, stop: int, step: int) -> list[int]:
-    return list(range(start, stop, step)) if step else []
+    numbers = range(start, stop, step) if step else range(0)
+    if numbers[MAX_ITEMS:]:
+        raise TemplateError(f"a list of more than {MAX_ITEMS} numbers is beyond all reason")
+    return list(numbers)
 
 
 TABLE: dict[str, Callable[..., Any]] = {
@@ -366,7 +398,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     "hasKey": has_key, "index": index, "initial": initial, "int": whole, "int64": int64, "keys": keys,
     "kindIs": kind_is, "kindOf": kind_of, "last": last, "le": le, "len": length, "list": list_, "lt": lt,
     "max": max_, "min": min_, "mod": mod, "mul": mul, "mustAppend": append, "mustCompact": compact,
-    "mustFirst": first, "mustFromJson": from_json, "mustHas": has, "mustInitial": initial, "mustLast": last,
+    "mustFirst": first, "mustFromJson": must_from_json, "mustHas": has, "mustInitial": initial, "mustLast": last,
     "mustPrepend": prepend, "mustRest": rest, "mustReverse": reverse, "mustSlice": slice_, "mustUniq": uniq,
     "mustWithout": without, "ne": ne, "not": not_, "omit": omit, "pick": pick, "pluck": pluck,
     "prepend": prepend, "rest": rest, "reverse": reverse, "set": set_, "slice": slice_,

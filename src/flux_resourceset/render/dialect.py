@@ -55,11 +55,24 @@ def _key(key: object, node: yaml.Node) -> str:
     raise yaml.constructor.ConstructorError(None, None, "a key must be a scalar", node.start_mark)
 
 
+def _check_form(node: yaml.ScalarNode, *forms: re.Pattern[str]) -> None:
+    """A tag may be written out, before a text that is nothing of the kind."""
+    if not any(form.match(node.value) for form in forms):
+        word = node.tag.rpartition(":")[2]
+        raise yaml.constructor.ConstructorError(None, None, f"{node.value!r} is no {word}", node.start_mark)
+
+
+def _null(loader: Any, node: yaml.ScalarNode) -> None:
+    _check_form(node, _NULL)
+
+
 def _bool(loader: Any, node: yaml.ScalarNode) -> bool:
+    _check_form(node, _BOOL)
     return node.value.lower() in _YES
 
 
 def _int(loader: Any, node: yaml.ScalarNode) -> int | float | str:
+    _check_form(node, _INT)
     text = node.value.replace("_", "")
     unsigned = text.lstrip("+-")
     octal = len(unsigned) > 1 and unsigned[0] == "0" and unsigned.isdigit()
@@ -73,10 +86,8 @@ def _int(loader: Any, node: yaml.ScalarNode) -> int | float | str:
 def _float(loader: Any, node: yaml.ScalarNode) -> float | int | str:
     if _ENDLESS.match(node.value):
         raise yaml.constructor.ConstructorError(None, None, "a number must be finite", node.start_mark)
-    try:
-        number = float(node.value)
-    except ValueError:
-        number = math.inf
+    _check_form(node, _FLOAT)
+    number = float(node.value)
     if math.isinf(number):
         return str(node.value)  # as above
     return int(number) if number.is_integer() and abs(number) < _INT64 else number  # 1.0 is 1 in JSON
@@ -93,6 +104,7 @@ def _str(loader: Any, node: yaml.ScalarNode) -> str:
 
 for _tag, _pattern, _first in _RESOLVERS:
     _Loader.add_implicit_resolver(_tag, _pattern, list(_first) if _first else ["~", "n", "N", ""])
+_Loader.add_constructor("tag:yaml.org,2002:null", _null)
 _Loader.add_constructor("tag:yaml.org,2002:bool", _bool)
 _Loader.add_constructor("tag:yaml.org,2002:int", _int)
 _Loader.add_constructor("tag:yaml.org,2002:float", _float)

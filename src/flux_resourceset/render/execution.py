@@ -12,7 +12,7 @@ from flux_resourceset.render.failures import TemplateError
 from flux_resourceset.render.parsing import Command, Node, Operand, Pipeline
 
 MAX_DEPTH = 100  # of templates that call templates; far more than manifests need, far less than Python's stack
-MAX_OUTPUT = 64 * 1024 * 1024  # characters of one rendering: a runaway loop ends here, not with the memory
+MAX_OUTPUT = values.MAX_TEXT
 
 _NONE_GIVEN = object()
 _CALLABLE = frozenset({*functions.TABLE, *functions.LAZY, "inputs"})
@@ -93,15 +93,14 @@ class _Run:
         del self._variables[mark:]
 
     def _range(self, node: parsing.Branch, dot: Any) -> None:
-        names, declares = node.pipeline.variables, node.pipeline.declares
-        value = self._pipeline(node.pipeline, dot, bind=False)
+        names = node.pipeline.variables
+        value = self._pipeline(node.pipeline, dot)  # without an item, this is what the variables hold
         mark = len(self._variables)
         empty = True
-        for key, item in _items(value, node.pipeline.line):
+        for key, item in _items(value, len(names), node.pipeline.line):
             empty = False
-            bound = dict(zip(names, (key, item) if len(names) == 2 else (item,), strict=False))
-            for name, element in bound.items():
-                self._bind(name, element, declares, node.pipeline.line)
+            for name, element in zip(names, (key, item) if len(names) == 2 else (item,), strict=False):
+                self._assign(name, element)
             try:
                 self.nodes(node.body, item)
             except _Break:
@@ -128,23 +127,23 @@ class _Run:
 
     # Values
 
-    def _pipeline(self, pipeline: Pipeline, dot: Any, bind: bool = True) -> Any:
+    def _pipeline(self, pipeline: Pipeline, dot: Any) -> Any:
         value: Any = _NONE_GIVEN
         for command in pipeline.commands:
             value = self._command(command, dot, value)
-        if bind and pipeline.variables:
-            self._bind(pipeline.variables[0], value, pipeline.declares, pipeline.line)
+        for name in pipeline.variables:
+            if pipeline.declares:
+                self._variables.append((name, value))
+            else:
+                self._assign(name, value)
         return value
 
-    def _bind(self, name: str, value: Any, declares: bool, line: int) -> None:
-        if declares:
-            self._variables.append((name, value))
-            return
-        for position in range(len(self._variables) - 1, -1, -1):
-            if self._variables[position][0] == name:
-                self._variables[position] = (name, value)
-                return
-        raise TemplateError(f"undefined variable {name}", line)
+    def _assign(self, name: str, value: Any) -> None:
+        self._variables[self._place(name)] = (name, value)
+
+    def _place(self, name: str) -> int:
+        """Where the innermost variable of this name is; the parser has seen to it that there is one."""
+        return max(place for place, (known, _) in enumerate(self._variables) if known == name)
 
     def _command(self, command: Command, dot: Any, final: Any) -> Any:
         first, *arguments = command.operands
@@ -153,6 +152,8 @@ class _Run:
                 return self._call(first.name, arguments, dot, final)
             if arguments or final is not _NONE_GIVEN:
                 raise TemplateError("can't give an argument to something that is not a function")
+            if first == parsing.Literal(None):
+                raise TemplateError("nil is not a command")
             return self._operand(first, dot)
         except TemplateError as error:
             if error.line is None:
@@ -166,7 +167,7 @@ class _Run:
             case parsing.Dot():
                 return dot
             case parsing.Variable():
-                return self._variable(operand.name)
+                return self._variables[self._place(operand.name)][1]
             case parsing.Call():
                 return self._call(operand.name, (), dot, _NONE_GIVEN)
             case parsing.Pipeline():
@@ -176,12 +177,6 @@ class _Run:
                 for name in operand.fields:
                     value = _field(value, name)
                 return value
-
-    def _variable(self, name: str) -> Any:
-        for known, value in reversed(self._variables):
-            if known == name:
-                return value
-        raise TemplateError(f"undefined variable {name}")
 
     def _call(self, name: str, arguments: Sequence[Operand], dot: Any, final: Any) -> Any:
         lazy: Iterator[Callable[[], Any]] = (functools.partial(self._operand, each, dot) for each in arguments)
@@ -213,7 +208,7 @@ def _field(value: Any, name: str) -> Any:
     raise TemplateError(f"can't evaluate field {name} in type {values.type_name(value)}")
 
 
-def _items(value: Any, line: int) -> Iterator[tuple[Any, Any]]:
+def _items(value: Any, variables: int, line: int) -> Iterator[tuple[Any, Any]]:
     if value is None:
         return iter(())
     if isinstance(value, list):
@@ -221,5 +216,7 @@ def _items(value: Any, line: int) -> Iterator[tuple[Any, Any]]:
     if isinstance(value, dict):
         return iter([(key, value[key]) for key in sorted(value)])
     if isinstance(value, int) and not isinstance(value, bool):
+        if variables > 1:
+            raise TemplateError(f"can't use {value} to iterate over more than one variable", line)
         return ((number, number) for number in range(value))
     raise TemplateError(f"range can't iterate over {values.text(value)}", line)

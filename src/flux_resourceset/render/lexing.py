@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -107,13 +108,46 @@ def _line(source: str, position: int) -> int:
     return source.count("\n", 0, position) + 1
 
 
-def unquoted(token: Token) -> str:
+def number(token: Token) -> int | float:
+    """The value of a number; one that leads with a zero is octal."""
+    digits = token.text.lstrip("+-").replace("_", "")
+    octal = len(digits) > 1 and digits[0] == "0" and digits.isdigit()
+    try:
+        value = int(token.text.replace("_", ""), 8) if octal else _decimal(token.text)
+    except ValueError:
+        raise TemplateError(f"bad number {token.text}", token.line) from None
+    if not math.isfinite(value) if isinstance(value, float) else not -(2**63) <= value < 2**63:
+        raise TemplateError(f"the number {token.text} is too large", token.line)
+    return value
+
+
+def _decimal(text: str) -> int | float:
+    try:
+        return int(text, 0)
+    except ValueError:
+        return float(text)
+
+
+def code(token: Token) -> int:
+    """The number that a character stands for."""
+    text = unquoted(token, bytes_are_text=True)
+    if len(text) != 1:
+        raise TemplateError(f"{token.text} is not one character", token.line)
+    return ord(text)
+
+
+def unquoted(token: Token, bytes_are_text: bool = False) -> str:
     """The value of an interpreted string or a character."""
 
     def character(match: re.Match[str]) -> str:
         for group, base in ((1, 16), (2, 16), (3, 16), (4, 8)):
             if match.group(group):
-                return chr(int(match.group(group), base))
+                value = int(match.group(group), base)
+                if group in (1, 4) and value > 0x7F and not bytes_are_text:
+                    raise TemplateError(f"{match.group()} is a byte, which is beyond the built-in engine", token.line)
+                if value > 0x10FFFF or 0xD800 <= value < 0xE000:
+                    raise TemplateError(f"{match.group()} is no character", token.line)
+                return chr(value)
         if match.group(5) not in _SIMPLE:
             raise TemplateError(f"unknown escape {match.group()}", token.line)
         return _SIMPLE[match.group(5)]

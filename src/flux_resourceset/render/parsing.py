@@ -348,16 +348,9 @@ def _constant(token: Token) -> str | int | float | bool | None:
     if token.kind == "string":
         return lexing.unquoted(token)
     if token.kind == "char":
-        return ord(lexing.unquoted(token))
+        return lexing.code(token)
     if token.kind == "number":
-        text = token.text
-        digits = text.lstrip("+-").replace("_", "")
-        if digits.isdigit() and digits[0] == "0" and len(digits) > 1:
-            return int(text.replace("_", ""), 8)
-        try:
-            return int(text, 0)
-        except ValueError:
-            return float(text)
+        return lexing.number(token)
     if token.text in ("true", "false", "nil"):
         return {"true": True, "false": False, "nil": None}[token.text]
     raise TemplateError(f"unexpected {token.text!r}", token.line)

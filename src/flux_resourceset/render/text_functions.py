@@ -26,6 +26,8 @@ def strings(value: object) -> list[str]:
 
 
 def _cut(text: str, start: int, end: int) -> str:
+    if not 0 <= start <= end <= len(text.encode()):
+        raise TemplateError(f"the bounds {start} and {end} are not within {text!r}")
     try:
         return text.encode()[start:end].decode()
     except UnicodeDecodeError as exc:
@@ -36,7 +38,7 @@ def trunc(count: int, text: str) -> str:
     length = len(text.encode())
     if count < 0:
         return _cut(text, length + count, length) if length + count > 0 else text
-    return _cut(text, 0, count)
+    return _cut(text, 0, min(count, length))
 
 
 def substr(start: int, end: int, text: str) -> str:
@@ -79,7 +81,8 @@ def cat(*items: object) -> str:
 
 
 def indent(spaces: int, text: str) -> str:
-    return " " * spaces + text.replace("\n", "\n" + " " * spaces)
+    margin = repeat(spaces, " ")
+    return margin + text.replace("\n", "\n" + margin)
 
 
 def nindent(spaces: int, text: str) -> str:
@@ -115,6 +118,10 @@ def has_suffix(suffix: str, text: str) -> bool:
 
 
 def repeat(count: int, text: str) -> str:
+    if count < 0:
+        raise TemplateError(f"a text cannot be repeated {count} times")
+    if count * len(text) > values.MAX_TEXT:
+        raise TemplateError("a text grows beyond all reason")
     return text * count
 
 
@@ -134,8 +141,9 @@ def b64enc(text: str) -> str:
 
 
 def b64dec(text: str) -> str:
+    """Sprig gives the words of an error for the content, which nobody wants in a manifest; that is refused."""
     try:
-        return base64.b64decode(text, validate=True).decode()
+        return base64.b64decode(re.sub("[\r\n]", "", text), validate=True).decode()
     except ValueError as exc:
         raise TemplateError(f"b64dec: {exc}") from exc
 
@@ -246,7 +254,7 @@ def regex_split(pattern: str, text: str, count: int) -> list[str]:
 
 # printf
 
-_VERB = re.compile(r"%([-+# 0]*)(\d*)((?:\.\d*)?)(.)", re.DOTALL)
+_VERB = re.compile(r"%([-+# 0]*)(\d{0,4})((?:\.\d{0,4})?)(.)", re.DOTALL)  # nobody pads a text to ten thousand characters
 
 
 def printf(form: str, *items: object) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
 from flux_resourceset.render.failures import TemplateError
+
+MAX_TEXT = 64 * 1024 * 1024  # characters of one rendering, or of one text: a runaway loop ends here, not with the memory
 
 
 class Int64(int):
@@ -22,9 +25,20 @@ def native(value: Any) -> Any:
         return [native(item) for item in value]
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
-    if value == value and abs(value) < 2**63 and value == int(value):
-        return Int64(value)
-    return float(value)
+    try:
+        if abs(value) < 2**63 and value == int(value):
+            return Int64(value)
+        number = float(value)
+    except (OverflowError, ValueError):  # too large for a float; or NaN, which is no whole number
+        number = math.inf
+    return finite(number)
+
+
+def finite(number: float) -> float:
+    """Nothing that a manifest can hold comes of NaN and infinity."""
+    if not math.isfinite(number):
+        raise TemplateError("a number is not finite")
+    return number
 
 
 def kind(value: object) -> str:
@@ -84,8 +98,6 @@ def printed(value: object) -> str:
 
 def _float(value: float, smallest: int, largest: int) -> str:
     """The shortest digits that mean the number; an exponent outside [smallest, largest) is written out."""
-    if value != value or value in (float("inf"), float("-inf")):
-        raise TemplateError("a number is not finite")
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     assert isinstance(exponent, int)
     shown = "".join(map(str, digits))

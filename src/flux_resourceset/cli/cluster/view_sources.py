@@ -79,9 +79,13 @@ def _misshapen(template: render.Manifest) -> Iterator[str]:
     metadata, spec = template.get("metadata"), template.get("spec") or {}
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
         yield "its metadata must hold a name"
-    if not isinstance(spec, dict):
+    if isinstance(spec, dict):
+        yield from _misshapen_spec(spec)
+    else:
         yield "its spec must be an object"
-        return
+
+
+def _misshapen_spec(spec: Mapping[str, Any]) -> Iterator[str]:
     for step in (spec, *(spec["steps"] if _is_objects(spec.get("steps")) else ())):
         yield from (f"{name} must be a list of objects" for name in _OBJECTS if step.get(name) and not _is_objects(step[name]))
         if not isinstance(step.get("resourcesTemplate") or "", str):
