@@ -43,10 +43,10 @@ def test_a_file_that_is_not_what_its_place_says_is_refused(manifest: dict[str, A
 
 def test_a_file_is_looked_at_again(tmp_path: Path, stored: manifest_files.Stored) -> None:
     identity = resourcesets.identity(MANIFEST)
-    assert manifest_files.again(tmp_path, identity, stored) is stored
+    assert manifest_files.reread(tmp_path, identity, stored) is stored
     drifted = {**MANIFEST, "data": {"x": "y"}}
     (tmp_path / PLACE).write_text(dialect.presented([drifted]))
-    found = manifest_files.again(tmp_path, identity, stored)
+    found = manifest_files.reread(tmp_path, identity, stored)
     assert found is not None
     assert found.manifest == drifted
 
@@ -54,7 +54,7 @@ def test_a_file_is_looked_at_again(tmp_path: Path, stored: manifest_files.Stored
 @pytest.mark.parametrize("text", ["", "kind: [", "metadata: {name: a}", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: z}"])
 def test_a_file_that_became_something_else_is_no_object(text: str, tmp_path: Path, stored: manifest_files.Stored) -> None:
     (tmp_path / PLACE).write_text(text)
-    assert manifest_files.again(tmp_path, resourcesets.identity(MANIFEST), stored) is None
+    assert manifest_files.reread(tmp_path, resourcesets.identity(MANIFEST), stored) is None
 
 
 def test_an_object_that_goes_takes_its_empty_directories_along(tmp_path: Path, stored: manifest_files.Stored) -> None:
