@@ -223,12 +223,12 @@ class Follower:
     async def documents(self, kind: str, matches: Callable[[Document], bool]) -> list[Document]:
         """Those of a kind that match, by id."""
         stored = dict((await self.fresh()).documents[kind])  # it goes on changing, and the search is in a thread
-        return await threads.run(threads.FOR_ALL, _matching, stored, matches)
+        return await threads.run(threads.FOR_READS, _matching, stored, matches)
 
     async def fleet_list(self, matches: Callable[[Document], bool], filters: Iterable[str], packed: bool) -> bytes:
         """The list of clusters for provisioners; gzipped if it is to be packed."""
         still = (await self.fresh()).copied()
-        return await threads.run(threads.FOR_ALL, _fleet_list, still, matches, filters, packed)
+        return await threads.run(threads.FOR_POLLS, _fleet_list, still, matches, filters, packed)
 
     async def find(self, query: Query) -> Iterator[list[Entry]]:
         """The pages of the log that a query asks for, to be read in a thread; whoever has read one may let go of it."""
@@ -238,7 +238,7 @@ class Follower:
     async def entry(self, revision: int) -> list[Entry]:
         """The one with this revision, or none."""
         await self.fresh()
-        return await threads.run(threads.FOR_ALL, self.store.entries, revision - 1, revision)
+        return await threads.run(threads.FOR_READS, self.store.entries, revision - 1, revision)
 
     # For those who write
 

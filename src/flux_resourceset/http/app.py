@@ -173,7 +173,7 @@ class _OwnRoutes:
         return messages.json_response({"status": "ok"})
 
     async def openapi(self, request: Request) -> Response:
-        return await long_answers.whole_answer(self._document, "application/yaml")
+        return await long_answers.whole_answer(request, self._document, "application/yaml")
 
     async def metrics(self, request: Request) -> Response:
         messages.query(request)
