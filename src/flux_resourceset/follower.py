@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import msgspec
-
 from flux_resourceset import changes, errors, fleet, threads
 from flux_resourceset.ahead import Ahead, Late
 from flux_resourceset.answers import compressed
@@ -233,7 +231,7 @@ class Follower:
     async def find(self, query: Query) -> Iterator[list[Entry]]:
         """The pages of the log that a query asks for, to be read in a thread; whoever has read one may let go of it."""
         await self.fresh()
-        return _pages(self.store, query)
+        return self.store.find(query, PAGE_CHANGES)
 
     async def entry(self, revision: int) -> list[Entry]:
         """The one with this revision, or none."""
@@ -275,20 +273,6 @@ def _matching(stored: dict[str, Stored], matches: Callable[[Document], bool]) ->
 def _fleet_list(still: fleet.Fleet, matches: Callable[[Document], bool], filters: Iterable[str], packed: bool) -> bytes:
     body = still.list_answer(matches, filters)
     return compressed(body) if packed else body
-
-
-def _pages(store: Store, query: Query) -> Iterator[list[Entry]]:
-    """As many entries at a time as make a page, so that a log of any length takes no more memory than one."""
-    left, size = query.limit, 1
-    while left > 0:
-        page = store.find(msgspec.structs.replace(query, limit=min(left, size)))
-        if not page:
-            return
-        left = left - len(page) if len(page) == min(left, size) else 0
-        last, weight = page[-1].revision, 1 + sum(len(entry.changes) for entry in page)
-        size = max(1, min(PAGE_CHANGES, PAGE_CHANGES * len(page) // weight))
-        query = msgspec.structs.replace(query, **{"after" if query.ascending else "before": last})
-        yield page
 
 
 class _Successor(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flux_resourceset.changes import Change, Document, Entry, Retired
+from flux_resourceset.changes import Change, Document, Entry, Query, Retired
 from flux_resourceset.store import Store
 
 
@@ -33,6 +33,10 @@ def entry(
 def commit(store: Store, *entries: Entry) -> None:
     for each in entries:
         store.begin().commit(each)
+
+
+def matching(store: Store, query: Query, page: int = 1000) -> list[Entry]:
+    return [entry for entries in store.find(query, page) for entry in entries]
 
 
 def bodies(store: Store, kind: str) -> dict[str, Document]:

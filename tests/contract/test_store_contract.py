@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from contract.entries import bodies, commit, create, delete, entry, time, update
+from contract.entries import bodies, commit, create, delete, entry, matching, time, update
 from flux_resourceset import changes
 from flux_resourceset.changes import Charge, Entry, Forgone, Query, Retired, Snapshot, Stored, Tombstone, View
 from flux_resourceset.store import Memo, Outline, Store
@@ -29,7 +29,7 @@ def test_a_new_store_is_empty_at_revision_zero(store: Store) -> None:
     found = store.snapshot()
     assert (found.revision, found.documents, found.tombstones) == (0, {}, ())
     assert store.entries(0) == []
-    assert store.find(Query()) == []
+    assert matching(store, Query()) == []
 
 
 def test_a_new_store_has_an_epoch_of_its_own(store: Store) -> None:
@@ -85,7 +85,7 @@ def test_everything_of_an_entry_comes_back(store: Store) -> None:
     )
     commit(store, whole)
     assert store.entries(0) == [whole]
-    assert store.find(Query()) == [whole]
+    assert matching(store, Query()) == [whole]
 
 
 @pytest.mark.parametrize(
@@ -336,17 +336,17 @@ def found_in(store: Store) -> Store:
     ],
 )
 def test_the_log_is_searched_newest_first(found_in: Store, query: Query, revisions: list[int]) -> None:
-    assert [found.revision for found in found_in.find(query)] == revisions
+    assert [each.revision for each in matching(found_in, query)] == revisions
 
 
 def test_a_kind_and_an_id_must_meet_in_one_change(found_in: Store) -> None:
-    assert found_in.find(Query(kind="m", id="b"))[0].revision == 4
-    assert all(found.revision != 2 for found in found_in.find(Query(kind="m", id="b")))
+    assert matching(found_in, Query(kind="m", id="b"))[0].revision == 4
+    assert all(each.revision != 2 for each in matching(found_in, Query(kind="m", id="b")))
 
 
 def test_a_filter_keeps_whole_transactions(found_in: Store) -> None:
-    (found,) = found_in.find(Query(kind="m", id="a"))
-    assert [(change.kind, change.id) for change in found.changes] == [("n", "b"), ("m", "a")]
+    (only,) = matching(found_in, Query(kind="m", id="a"))
+    assert [(change.kind, change.id) for change in only.changes] == [("n", "b"), ("m", "a")]
 
 
 # Tombstones
@@ -410,8 +410,8 @@ def test_tombstones_can_come_along_with_an_entry(store: Store) -> None:
 def test_an_entry_of_tombstones_alone_is_found_unless_a_document_is_asked_for(store: Store) -> None:
     only = entry(1, retired=(Retired("far.example.com", "far"),))
     commit(store, only)
-    assert store.find(Query()) == [only]
-    assert store.find(Query(kind="n")) == store.find(Query(id="far")) == []
+    assert matching(store, Query()) == [only]
+    assert matching(store, Query(kind="n")) == matching(store, Query(id="far")) == []
 
 
 # Rolling back, and one writer at a time
@@ -502,7 +502,7 @@ def test_readers_do_not_wait_for_a_writer(store: Store, peer: Store) -> None:
     transaction = peer.begin()
     for reader in (store, peer):
         assert reader.snapshot().revision == 1
-        assert len(reader.entries(0)) == len(reader.find(Query())) == 1
+        assert len(reader.entries(0)) == len(matching(reader, Query())) == 1
     transaction.rollback()
 
 

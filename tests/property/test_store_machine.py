@@ -131,10 +131,12 @@ class Stores(RuleBasedStateMachine):
             before=st.none() | st.integers(1, 9),
             after=st.none() | st.integers(0, 9),
             limit=st.integers(1, 4),
-        )
+        ),
+        page=st.integers(1, 4),
     )
-    def find(self, query: Query) -> None:
-        assert self.system.find(query) == self.model.find(query) == self.reader.find(query)
+    def find(self, query: Query, page: int) -> None:
+        pages = [list(store.find(query, page)) for store in (self.system, self.model, self.reader)]
+        assert pages[0] == pages[1] == pages[2]
 
     @rule(after=st.integers(0, 9), until=st.none() | st.integers(0, 9))
     def read_a_stretch(self, after: int, until: int | None) -> None:

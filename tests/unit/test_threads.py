@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from starlette.requests import Request
 
-import samples
 from flux_resourceset import errors, threads
 from flux_resourceset.http import bodies, long_answers, request_threads
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.tokens import Role, Token, Tokens
+from unit import samples
 
 
 def request_of(role: Role, method: str = "POST", body: bytes = b"") -> Request:
@@ -30,12 +30,12 @@ def request_of(role: Role, method: str = "POST", body: bytes = b"") -> Request:
 
 
 @contextlib.asynccontextmanager
-async def held(pool: ThreadPoolExecutor, waiting: int = 50) -> AsyncIterator[list[asyncio.Future[bool]]]:
+async def held(pool: ThreadPoolExecutor, waiting: int = 50) -> AsyncIterator[None]:
     """A pool whose threads are busy and that others wait for, until the end."""
     free = threading.Event()
     long = [asyncio.ensure_future(threads.run(pool, free.wait)) for _ in range(waiting)]
     try:
-        yield long
+        yield
         assert not any(each.done() for each in long)
     finally:
         free.set()

@@ -1,7 +1,7 @@
 """The SQLite store: one file in WAL mode, shared by any number of processes.
 
 A connection belongs to one user at a time, and is closed by it: one to follow the log, one for every transaction, one for
-every search.
+every search and for every page of what it found.
 """
 
 from __future__ import annotations
@@ -18,7 +18,17 @@ import msgspec
 
 from flux_resourceset import errors
 from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, Stored
-from flux_resourceset.store import Followed, Memo, Outline, marker, sqlite_files, sqlite_log, sqlite_rows
+from flux_resourceset.store import (
+    Followed,
+    Memo,
+    Outline,
+    marker,
+    pages,
+    replaced_meanwhile,
+    sqlite_files,
+    sqlite_log,
+    sqlite_rows,
+)
 
 # How often the files beside the database are looked at when nothing else has changed: their loss harms nobody who reads, for
 # they stay open, and whoever writes looks first.
@@ -188,9 +198,19 @@ class SqliteStore:
         ):
             yield db
 
-    def find(self, query: Query) -> list[Entry]:
+    def find(self, query: Query, page: int) -> Iterator[list[Entry]]:
         with self._reading_alone() as db:
-            return list(sqlite_log.matching(db, query))
+            epoch, found = sqlite_rows.identity(db).epoch, sqlite_log.matching(db, query)
+        for chosen in pages(found, lambda entry: entry.changes, page):
+            yield self._chosen(epoch, [entry.revision for entry in chosen], query.ascending)
+
+    def _chosen(self, epoch: str, revisions: list[int], ascending: bool) -> list[Entry]:
+        """In a read of its own: one that is open for long keeps every write out of the database file (see put_away)."""
+        with self._reading_alone() as db:
+            entries = list(sqlite_log.chosen(db, revisions, ascending=ascending))
+            if sqlite_rows.identity(db).epoch != epoch or len(entries) != len(revisions):
+                raise replaced_meanwhile()
+            return entries
 
     def begin(self) -> SqliteTransaction:
         return SqliteTransaction(self)
