@@ -105,7 +105,7 @@ class Follower:
     def _look(self, *, whole: bool) -> None:
         started = self._clock()
         if started < self._look_again:
-            raise errors.Unavailable(self._doubt)
+            raise errors.Doubt(self._doubt)
         known = self._store is not None
         try:
             try:
@@ -168,12 +168,12 @@ class Follower:
         """A log that does not go on from where it was is only taken from those who may say so."""
         before = self.fleet
         if before.epoch and snapshot.epoch != before.epoch and before.epoch not in snapshot.replaced:
-            raise errors.Unavailable(
+            raise errors.Doubt(
                 f"the store is another one now (its epoch is {snapshot.epoch}, not {before.epoch}), and no import says why; "
                 "put the right one back, or restart this server if it is meant"
             )
         if before.epoch == snapshot.epoch and self._opened >= snapshot.opened:
-            raise errors.Unavailable(
+            raise errors.Doubt(
                 f"the log ends at revision {snapshot.revision} and does not go on from revision {before.revision}, which was "
                 "followed; put the newest files back, or restart the writer if an older state is meant"
             )
@@ -318,4 +318,4 @@ def damage_reported() -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, AttributeError) as exc:
-        raise errors.Unavailable(f"a stored document is damaged ({exc!r}); restore a backup") from exc
+        raise errors.Doubt(f"a stored document is damaged ({exc!r}); restore a backup") from exc

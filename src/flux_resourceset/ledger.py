@@ -215,7 +215,7 @@ class Ledger:
         forget_before = changes.timestamp(now - KEPT)
         wanted = views.remembered(self.follower.views, self.kinds)
         for doubt in draft.base.doubts.values():  # of views that another process serves with other kinds
-            raise errors.Unavailable(doubt)
+            raise errors.Doubt(doubt)
         if task.idempotency is not None:
             _check_repeated(transaction.recall(task.idempotency.key), task.idempotency, forget_before)
         outcome = _outcome(draft, task, now)
@@ -307,7 +307,7 @@ def _begin(store: Store, head: changes.Head) -> tuple[Transaction, Followed | No
 def _goes_on(followed: Followed | None) -> Followed:
     """A write goes on top of exactly what the fleet holds, or not at all."""
     if followed is None:
-        raise errors.Unavailable("the store was replaced or went back just now; try again")
+        raise errors.Doubt("the store was replaced or went back just now; try again")
     return followed
 
 

@@ -37,7 +37,7 @@ def test_only_so_many_run_at_a_time_and_whoever_leaves_makes_room(server: live.S
     running = [Sent(server, "POST", DRY_RUN, LONG) for _ in range(ledger.STAGES)]
     with server.client(live.READ) as reader:
         refused = reader.post(DRY_RUN, json=small)
-        assert_problem(refused, 503, "unavailable")
+        assert assert_problem(refused, 503, "unavailable")["title"] == "Service unavailable", "nothing is wrong with the data"
         assert int(refused.headers["retry-after"]) > 0
         assert not any(sent.answered for sent in running)
         for sent in running:

@@ -214,7 +214,11 @@ def _problems() -> dict[str, Schema]:
             "title": _text("What the code means."),
             "status": {"type": "integer", "description": "The HTTP status."},
             "detail": _text("What happened here, and what to do about it."),
-            "code": {"type": "string", "enum": [refusal.code for refusal in refusals()], "description": "Stable; for programs."},
+            "code": {
+                "type": "string",
+                "enum": list(dict.fromkeys(refusal.code for refusal in refusals())),
+                "description": "Stable; for programs.",
+            },
             "request_id": _text("The X-Request-Id of the request, as the log of the server has it."),
         }
     )

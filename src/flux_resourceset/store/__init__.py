@@ -62,8 +62,8 @@ def pages(found: Iterable[Weighted], weight: Callable[[Weighted], int], most: in
         yield page
 
 
-def replaced_meanwhile() -> errors.Unavailable:
-    return errors.Unavailable("the log was replaced while it was searched; ask again")
+def replaced_meanwhile() -> errors.Doubt:
+    return errors.Doubt("the log was replaced while it was searched; ask again")
 
 
 class Transaction(Protocol):
@@ -143,7 +143,7 @@ class Store(Protocol):
         """The matching entries, in the order that the query says: in pages of up to so many changes, or of one entry with more.
 
         The log is searched once, and nothing is held between two pages, for whoever reads them may take long. A log that was
-        replaced meanwhile is Unavailable. Called in any thread, at any time.
+        replaced meanwhile is Doubt. Called in any thread, at any time.
         """
 
     def begin(self) -> Transaction:

@@ -45,8 +45,8 @@ def _translated_errors(path: Path) -> Iterator[None]:
         raise _unusable(path, exc) from exc
 
 
-def _unusable(path: Path, exc: Exception) -> errors.Unavailable:
-    return errors.Unavailable(f"the database {path} cannot be used: {exc}; check its permissions, or restore a backup")
+def _unusable(path: Path, exc: Exception) -> errors.Doubt:
+    return errors.Doubt(f"the database {path} cannot be used: {exc}; check its permissions, or restore a backup")
 
 
 class SqliteStore:
@@ -70,7 +70,7 @@ class SqliteStore:
 
     def _open_reader(self) -> sqlite3.Connection:
         if not sqlite_files.exists(self.path):
-            raise errors.Unavailable(f"there is no database at {self.path}; {sqlite_files.REMEDY}")
+            raise errors.Doubt(f"there is no database at {self.path}; {sqlite_files.REMEDY}")
         try:
             connection = sqlite_files.connect_checked(self.path, "ro")
         except sqlite3.OperationalError:
@@ -129,8 +129,8 @@ class SqliteStore:
         except sqlite3.Error as exc:
             raise _unusable(self.path, exc) from exc
 
-    def _replaced(self) -> errors.Unavailable:
-        return errors.Unavailable(
+    def _replaced(self) -> errors.Doubt:
+        return errors.Doubt(
             f"the database {self.path} or a file beside it was removed or replaced under the running server; restore it"
         )
 
@@ -255,7 +255,7 @@ class SqliteTransaction:
         with _translated_errors(self._path), contextlib.ExitStack() as held:
             held.enter_context(sqlite_files.sole_writer(self._path))
             if not sqlite_files.exists(self._path):
-                raise errors.Unavailable(f"there is no database at {self._path}; restore it from a backup")
+                raise errors.Doubt(f"there is no database at {self._path}; restore it from a backup")
             self._db = held.enter_context(contextlib.closing(sqlite_files.connect(self._path, "rw")))
             sqlite_files.begin_immediate(self._db)
             sqlite_files.check_schema(self._db, self._path)
@@ -271,7 +271,7 @@ class SqliteTransaction:
     def _check_place(self, consequence: str) -> None:
         """What is written to a file that lost its name is lost, so it is never acknowledged."""
         if not self._store.is_in_place():
-            raise errors.Unavailable(f"the database {self._path} or a file beside it was removed or replaced{consequence}")
+            raise errors.Doubt(f"the database {self._path} or a file beside it was removed or replaced{consequence}")
 
     @property
     def epoch(self) -> str:
