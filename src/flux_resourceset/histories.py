@@ -93,8 +93,12 @@ class Restoration:
         imports.importing(export, "", replace=True)(self._draft)
         self._draft.finish()
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(self._draft.warnings)
+
     def plan(self, state: fleet.Fleet) -> imports.Plan:
-        return imports.plan(state, self.consequences(state), self._draft)
+        return imports.plan(state, self.consequences(state), self.warnings)
 
     def consequences(self, state: fleet.Fleet) -> list[effects.Effect]:
         bodies = _bodies(self._kinds, self.replay)

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -84,7 +84,7 @@ def _problems(kinds: Kinds, export: Export) -> Iterator[str]:
 
 def repeated(name: str, field: str, documents_of_kind: list[Document]) -> list[str]:
     counted = collections.Counter(str(document.get(field)) for document in documents_of_kind)
-    return [f"{name}: {field} {value!r} stands there {count} times" for value, count in counted.items() if count > 1]
+    return [f'{name}: duplicate {field} "{value}"' for value, count in counted.items() if count > 1]
 
 
 # Into a draft
@@ -199,14 +199,8 @@ class Plan(NamedTuple):
             )
 
 
-def planned(draft: drafts.Draft) -> Plan:
-    """The plan of a draft that an import has worked on."""
-    draft.finish()
-    return plan(draft.base, consequences(draft), draft)
-
-
-def plan(state: fleet.Fleet, effects: list[Effect], draft: drafts.Draft) -> Plan:
-    return Plan(effects, outcomes.first(draft.warnings, SHOWN_WARNINGS), is_empty(state), (state.epoch, state.revision))
+def plan(state: fleet.Fleet, effects: list[Effect], warnings: Sequence[str]) -> Plan:
+    return Plan(effects, outcomes.first(warnings, SHOWN_WARNINGS), is_empty(state), (state.epoch, state.revision))
 
 
 def consequences(draft: drafts.Draft) -> list[Effect]:

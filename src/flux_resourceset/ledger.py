@@ -82,6 +82,10 @@ class Ledger:
             self._rehearsing.discard(budget)
             self._free_stages.release()
 
+    def rehearse_now(self, work: Work[T], origin: Origin) -> Outcome[T]:
+        """The same without an event loop, for commands."""
+        return _rehearse(drafts.Draft(self.fleet.copied()), _Task(work, origin))
+
     def stop_rehearsals(self) -> None:
         """Whoever waits for one is told so at once, and none begins any more."""
         self._stopping = True
@@ -170,24 +174,27 @@ class Ledger:
         self._publish(outcome.entry)
         return outcome
 
-    def restore(self, build: Callable[[Fleet], tuple[changes.Snapshot, list[Entry]]]) -> None:
+    def restore(
+        self, build: Callable[[Fleet], tuple[changes.Snapshot, list[Entry]]], warnings: tuple[str, ...] = ()
+    ) -> Outcome[None]:
         """Put a whole fleet with its log, built from what is there, in the place of everything."""
         with self._begin_now() as transaction:
             snapshot, history = build(self.fleet)
             transaction.restore(snapshot, history)
         self.follower.refresh()
+        return Outcome(None, history[-1] if history else None, warnings, 0)  # a log of its own begins with nothing
 
     def record(
         self, build: Callable[[changes.Snapshot], tuple[tuple[changes.Change, ...], tuple[changes.View, ...]]], origin: Origin
-    ) -> Entry | None:
+    ) -> Outcome[None]:
         """Write changes to documents of whatever kind, known here or not, and the views that remain; nothing checks them."""
         with self._begin_now() as transaction:
             made, known = build(transaction.snapshot())
-            now = datetime.datetime.now(datetime.UTC)
-            entry = _entry(self.fleet.revision + 1, origin, now, changes=made, forced=True) if made else None
+            now, base = datetime.datetime.now(datetime.UTC), self.fleet.revision
+            entry = _entry(base + 1, origin, now, changes=made, forced=True) if made else None
             transaction.commit(entry, charge=_charge(known))
         self.follower.refresh()
-        return entry
+        return Outcome(None, entry, (), base)
 
     def _begin_now(self) -> Transaction:
         self.follower.refresh()
