@@ -319,7 +319,7 @@ def test_a_file_that_was_cut_is_refused(ledger: Ledger, tmp_path: Path) -> None:
         (lambda data: data.update(format="other/v1"), "format must be flux-resourceset/v1"),
         (lambda data: data.pop("documents"), "documents"),
         (lambda data: data["documents"].update(gadgets=[]), "'gadgets' is no kind here"),
-        (lambda data: data["documents"]["namespaces"].append({"id": "a"}), "id 'a' stands there 2 times"),
+        (lambda data: data["documents"]["namespaces"].append({"id": "a"}), 'duplicate id "a"'),
         (lambda data: data["documents"]["clusters"].append(cluster("c2", cluster_dns="c1.example.com")), "cluster_dns"),
         (lambda data: data["documents"]["clusters"][0].update(environment="moon"), "/environment"),
         (lambda data: data["documents"]["clusters"].append({}), "/cluster_dns is required"),

@@ -166,7 +166,7 @@ def _parameters() -> dict[str, Schema]:
         "Selector": query(
             "selector",
             "Label selector of Kubernetes.",
-            {"type": "string", "pattern": r"^[A-Za-z0-9\s=!<>(),._/-]*$", "example": "tier=edge,team!=x,zone in (a,b),!beta"},
+            {"type": "string", "pattern": r"^[A-Za-z0-9\s=!<>(),._/-]*$", "example": "zone=edge,team!=x,region in (a,b),!beta"},
         ),
         "Limit": query("limit", "At most so many; all if left out.", whole),
         "ChangesLimit": query("limit", "At most so many transactions.", {**whole, "maximum": 1000, "default": 100}),

@@ -348,7 +348,7 @@ def _cluster_operations(kinds: Kinds) -> Iterator[Schema]:
     ids = _array({"type": "string"}, "Ids of the clusters that are meant; or say it with selector and environment.")
     which: dict[str, Schema] = {
         "clusters": nullable(ids),
-        "selector": nullable(_text("Label selector for the clusters that are meant.", example="tier=edge")),
+        "selector": nullable(_text("Label selector for the clusters that are meant.", example="zone=edge")),
         "environment": nullable(_text("Environment of the clusters that are meant.", enum=list(kinds.environments))),
     }
     said = {"anyOf": [{"required": [name]} for name in which]}
