@@ -167,8 +167,8 @@ def _references(kinds: Kinds, cluster: Document) -> Iterator[tuple[str, int, Kin
 
 def _bury(draft: drafts.Draft, export: Export) -> None:
     for tombstone in export.tombstones:
-        draft.retire(tombstone.dns, tombstone.id)
-    taken = {each.dns for each in draft.retired()}
+        draft.take_tombstone(tombstone.dns, tombstone.id)
+    taken = {each.dns for each in draft.taken_tombstones()}
     living = {draft.require(CLUSTERS, id)["cluster_dns"]: id for id in draft.ids(CLUSTERS)}
     for tombstone in export.tombstones:
         name = f'{tombstone.dns} of cluster "{tombstone.id}"'
@@ -208,5 +208,5 @@ def consequences(draft: drafts.Draft) -> list[Effect]:
     bodies = {kind.name: {id: draft.require(kind.name, id) for id in draft.ids(kind.name)} for kind in draft.kinds}
     living = {cluster["cluster_dns"] for cluster in bodies[CLUSTERS].values()}
     gone = base.cluster_ids.keys() - living - set(draft.vanished())
-    buried = base.tombstones.keys() | gone | {each.dns for each in draft.retired()}
+    buried = base.tombstones.keys() | gone | {each.dns for each in draft.taken_tombstones()}
     return effects.between(draft.kinds, effects.state_of(base), effects.state(bodies, buried))

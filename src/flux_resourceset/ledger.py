@@ -281,7 +281,7 @@ def _outcome(draft: drafts.Draft, task: _Task[T], now: datetime.datetime) -> Out
 
 def _finished(draft: drafts.Draft, origin: Origin, now: datetime.datetime) -> Entry | None:
     """The entry that a draft makes, once it was checked as a whole; None when nothing changes."""
-    content = {"changes": draft.finish(), "retired": draft.retired(), "forgone": draft.forgone()}
+    content = {"changes": draft.finish(), "decommissioned": draft.taken_tombstones(), "forgone": draft.forgone()}
     if not any(content.values()):
         return None
     return _entry(draft.base.revision + 1, origin, now, **content, vanished=draft.vanished(), forced=draft.forced)

@@ -10,7 +10,7 @@ import pytest
 from contract.entries import bodies, commit, create, delete, entry, matching, time, update
 from contract.folding import fold
 from flux_resourceset import errors
-from flux_resourceset.changes import Entry, Head, Query, Retired, Snapshot, Stored
+from flux_resourceset.changes import Decommissioned, Entry, Head, Query, Snapshot, Stored
 from flux_resourceset.store import Store
 
 LOG = [
@@ -18,7 +18,7 @@ LOG = [
     entry(2, create("n", "b"), create("m", "a"), actor="joe"),
     entry(3, update("n", {"id": "a"}, {"id": "a", "v": 1}), actor="joe"),
     entry(4, create("m", "b"), actor="jane"),
-    entry(5, delete("n", {"id": "b"}), retired=(Retired("far.example.com", "far"),), actor="jane"),
+    entry(5, delete("n", {"id": "b"}), decommissioned=(Decommissioned("far.example.com", "far"),), actor="jane"),
 ]
 
 
@@ -113,7 +113,7 @@ def test_a_page_has_up_to_so_many_changes_or_one_entry(logged: Store, page: int,
 
 
 def test_an_entry_that_brings_names_only_is_one_of_a_page_too(store: Store) -> None:
-    commit(store, *(entry(number, retired=(Retired(f"d{number}.example.com", "d"),)) for number in range(1, 4)))
+    commit(store, *(entry(number, decommissioned=(Decommissioned(f"d{number}.example.com", "d"),)) for number in range(1, 4)))
     assert [len(entries) for entries in store.find(Query(), 2)] == [2, 1]
 
 

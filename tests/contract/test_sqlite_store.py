@@ -404,10 +404,10 @@ def test_no_transaction_is_open_between_two_pages(store: SqliteStore, path: Path
 
 
 def test_what_an_import_brought_along_is_read_with_many_changes_too(store: SqliteStore) -> None:
-    many = tuple(changes.Retired(f"d{number}.example.com", f"d{number}") for number in range(2000))
-    commit(store, entry(1, *(create("n", f"a{number}") for number in range(50)), retired=many))
+    many = tuple(changes.Decommissioned(f"d{number}.example.com", f"d{number}") for number in range(2000))
+    commit(store, entry(1, *(create("n", f"a{number}") for number in range(50)), decommissioned=many))
     (found,) = store.entries(0)
-    assert (len(found.changes), found.retired) == (50, many)
+    assert (len(found.changes), found.decommissioned) == (50, many)
 
 
 def test_a_damaged_log_is_doubt(store: SqliteStore, path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from contract.entries import bodies, commit, create, delete, entry, matching, time, update
 from flux_resourceset import changes
-from flux_resourceset.changes import Charge, Entry, Forgone, Query, Retired, Snapshot, Stored, Tombstone, View
+from flux_resourceset.changes import Charge, Decommissioned, Entry, Forgone, Query, Snapshot, Stored, Tombstone, View
 from flux_resourceset.store import Memo, Outline, Store
 
 LIVE = {"id": "c1", "cluster_dns": "c1.example.com"}
@@ -79,7 +79,7 @@ def test_everything_of_an_entry_comes_back(store: Store) -> None:
         reason="because „of“ it",
         forced=True,
         changes=(create("n", "a"), create("n", "b"), delete("n", {"id": "c"})),
-        retired=(Retired("old.example.com", "old"),),
+        decommissioned=(Decommissioned("old.example.com", "old"),),
         vanished=("gone.example.com",),
         forgone=(Forgone("n", "lost"),),
     )
@@ -194,8 +194,8 @@ def test_many_changes_behind_a_head_are_outlined(store: Store, peer: Store) -> N
 
 def test_many_names_that_came_along_are_outlined_too(store: Store, peer: Store) -> None:
     head = peer.head()
-    retired = tuple(Retired(f"d{number}.example.com", f"d{number}") for number in range(1000))
-    commit(store, msgspec.structs.replace(entry(1), retired=retired))
+    decommissioned = tuple(Decommissioned(f"d{number}.example.com", f"d{number}") for number in range(1000))
+    commit(store, msgspec.structs.replace(entry(1), decommissioned=decommissioned))
     assert isinstance(peer.follow_few(head, 10), Outline)
     assert not isinstance(peer.follow_few(head, 100_000), Outline)
 
@@ -233,13 +233,13 @@ def test_a_log_that_does_not_go_on_from_a_head_is_not_followed(store: Store, wro
 
 
 def test_the_hash_tells_logs_apart_that_say_something_else(stores: tuple[Store, Store], tmp_path: Path) -> None:
-    whole = Entry(1, time(1), "t", "o", "r", "why", False, (create("n", "a", x=1),), (Retired("d.example.com", "d"),))
+    whole = Entry(1, time(1), "t", "o", "r", "why", False, (create("n", "a", x=1),), (Decommissioned("d.example.com", "d"),))
     others = [
         msgspec.structs.replace(whole, **change)
         for change in (
             {"time": time(2)}, {"actor": "u"}, {"on_behalf_of": None}, {"request_id": "s"}, {"reason": None}, {"forced": True},
             {"changes": (create("n", "a", x=2),)}, {"changes": (create("n", "b", x=1),)}, {"changes": (create("m", "a", x=1),)},
-            {"retired": ()}, {"forgone": (Forgone("n", "z"),)}, {"vanished": ("v.example.com",)},
+            {"decommissioned": ()}, {"forgone": (Forgone("n", "z"),)}, {"vanished": ("v.example.com",)},
         )
     ]  # fmt: skip
     hashes = {changes.chained("", each) for each in (whole, *others)} | {changes.chained("before", whole)}
@@ -403,12 +403,12 @@ def test_a_tombstone_is_renewed(store: Store) -> None:
 
 
 def test_tombstones_can_come_along_with_an_entry(store: Store) -> None:
-    commit(store, entry(1, create("n", "a"), retired=(Retired("far.example.com", "far"),)))
+    commit(store, entry(1, create("n", "a"), decommissioned=(Decommissioned("far.example.com", "far"),)))
     assert store.snapshot().tombstones == (Tombstone("far.example.com", "far", 1),)
 
 
 def test_an_entry_of_tombstones_alone_is_found_unless_a_document_is_asked_for(store: Store) -> None:
-    only = entry(1, retired=(Retired("far.example.com", "far"),))
+    only = entry(1, decommissioned=(Decommissioned("far.example.com", "far"),))
     commit(store, only)
     assert matching(store, Query()) == [only]
     assert matching(store, Query(kind="n")) == matching(store, Query(id="far")) == []

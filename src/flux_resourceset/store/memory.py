@@ -110,7 +110,7 @@ class MemoryStore:
 
 
 def _weight(entry: Entry) -> int:
-    return len(entry.changes) + len(entry.retired) + len(entry.forgone)
+    return len(entry.changes) + len(entry.decommissioned) + len(entry.forgone)
 
 
 class MemoryTransaction:

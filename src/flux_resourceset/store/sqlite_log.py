@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from flux_resourceset.changes import Change, Document, Entry, Forgone, Operation, Query, Retired
+from flux_resourceset.changes import Change, Decommissioned, Document, Entry, Forgone, Operation, Query
 
 _decode = msgspec.json.Decoder().decode
-_retired = msgspec.json.Decoder(tuple[Retired, ...]).decode
+_decommissioned = msgspec.json.Decoder(tuple[Decommissioned, ...]).decode
 _forgone = msgspec.json.Decoder(tuple[Forgone, ...]).decode
 _names = msgspec.json.Decoder(tuple[str, ...]).decode
 
@@ -70,7 +70,7 @@ def _read(
 
 def _entry(rows: Iterator[Sequence[Any]]) -> Entry:
     first = next(rows)
-    revision, time, actor, on_behalf_of, request_id, reason, forced, retired, forgone, vanished = first[:10]
+    revision, time, actor, on_behalf_of, request_id, reason, forced, decommissioned, forgone, vanished = first[:10]
     made = itertools.chain([first], rows) if first[10] is not None else ()  # an entry may bring names only
     return Entry(
         revision=revision,
@@ -81,7 +81,7 @@ def _entry(rows: Iterator[Sequence[Any]]) -> Entry:
         reason=reason,
         forced=bool(forced),
         changes=tuple(_change(*row[10:]) for row in made),
-        retired=_retired(retired) if retired else (),
+        decommissioned=_decommissioned(decommissioned) if decommissioned else (),
         forgone=_forgone(forgone) if forgone else (),
         vanished=_names(vanished) if vanished else (),
     )

@@ -205,7 +205,7 @@ def _write_documents(db: sqlite3.Connection, entry: Entry) -> None:
     kept = ((c.kind, c.id, entry.revision, _encode(c.after)) for c in entry.changes if c.after is not None)
     db.executemany("DELETE FROM documents WHERE kind = ? AND id = ?", gone)
     db.executemany("INSERT OR REPLACE INTO documents (kind, id, revision, body) VALUES (?, ?, ?, ?)", kept)
-    for dns, tombstone in changes.retirements(entry):
+    for dns, tombstone in changes.tombstone_changes(entry):
         if tombstone is None:
             db.execute("DELETE FROM tombstones WHERE dns = ?", (dns,))
         else:
@@ -235,7 +235,7 @@ def _write_entry(db: sqlite3.Connection, entry: Entry, hash: str, documents: int
             entry.request_id,
             entry.reason,
             int(entry.forced),
-            _encode(entry.retired) if entry.retired else None,
+            _encode(entry.decommissioned) if entry.decommissioned else None,
             _encode(entry.forgone) if entry.forgone else None,
             _encode(entry.vanished) if entry.vanished else None,
             documents,
