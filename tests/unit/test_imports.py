@@ -339,6 +339,17 @@ def test_the_plan_tells_what_changes_for_whom(older: tuple[Ledger, Path]) -> Non
     assert any('namespaces "lost"' in text for text in plans[0].warnings)
 
 
+@pytest.mark.parametrize("history", [False, True])
+def test_the_outcome_of_an_import_tells_what_its_plan_told(tmp_path: Path, history: bool) -> None:
+    path = file_of(export_of(fleet_of(), history=history), tmp_path / "fleet.json")
+    ledger = samples.ledger_of(KNOWN)
+    plans: list[imports.Plan] = []
+    outcome = transfer.import_file(ledger, path, replace=False, agree=plans.append)
+    assert list(outcome.warnings) == plans[0].warnings != []
+    assert outcome.entry == samples.history(ledger)[-1]
+    assert (outcome.result, outcome.revision) == (sum(map(len, ledger.fleet.documents.values())), ledger.fleet.revision)
+
+
 def test_nothing_is_done_that_was_not_agreed_to(older: tuple[Ledger, Path]) -> None:
     ledger, path = older
     before = answers(ledger)

@@ -214,7 +214,8 @@ def test_a_store_put_in_the_place_of_another_is_read_anew() -> None:
     def build(state: Fleet) -> tuple[Snapshot, list[Entry]]:
         return Snapshot("new", 0, {}, ()), []
 
-    ledger.restore(build)
+    outcome = ledger.restore(build, ("a warning",))
+    assert (outcome.entry, outcome.revision, outcome.warnings) == (None, 0, ("a warning",))
     assert ledger.fleet.epoch == "new"
     other.follower.refresh()
     assert other.fleet.epoch == "new"
