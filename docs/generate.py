@@ -61,7 +61,7 @@ def refusals(root: type[errors.Refusal] = errors.Refusal) -> Iterator[type[error
 
 
 def errors_table() -> str:
-    known = sorted(set(refusals()), key=lambda refusal: (refusal.status, refusal.code))
+    known = sorted(set(refusals()), key=lambda refusal: (refusal.status, refusal.code, refusal.title))
     return table(("Status", "`code`", "Title"), ((str(item.status), code(item.code), item.title) for item in known))
 
 

@@ -25,7 +25,7 @@ class Change(msgspec.Struct, frozen=True):
     after: Document | None
 
 
-class Retired(msgspec.Struct, frozen=True):
+class Decommissioned(msgspec.Struct, frozen=True):
     """The DNS name of a cluster that was decommissioned somewhere else and came along with an import."""
 
     dns: str
@@ -50,7 +50,8 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str | None
     forced: bool
     changes: tuple[Change, ...]
-    retired: tuple[Retired, ...] = ()
+    # named `retired` in JSON and SQL, where logs have it since the first release; giving up a kind is something else
+    decommissioned: tuple[Decommissioned, ...] = msgspec.field(default=(), name="retired")
     vanished: tuple[str, ...] = ()  # DNS names that a cluster gave up without being decommissioned: 404, not an empty list
     forgone: tuple[Forgone, ...] = ()
 
@@ -149,9 +150,9 @@ class Query(msgspec.Struct, frozen=True):
         return any(self.kind in (None, change.kind) and self.id in (None, change.id) for change in entry.changes)
 
 
-def retirements(entry: Entry) -> Iterator[tuple[str, Tombstone | None]]:
+def tombstone_changes(entry: Entry) -> Iterator[tuple[str, Tombstone | None]]:
     """What an entry does to tombstones: a DNS name and its tombstone, or None when the name is alive again, or nobody's."""
-    for known in entry.retired:
+    for known in entry.decommissioned:
         yield known.dns, Tombstone(known.dns, known.id, entry.revision)
     # first what goes, then what is there: one entry may hand a name from one cluster to another, in either order
     of_clusters = [change for change in entry.changes if change.kind == CLUSTERS]
@@ -214,7 +215,7 @@ def settle(documents: dict[str, dict[str, Stored]], tombstones: dict[str, Tombst
 
 def bury(tombstones: dict[str, Tombstone], entry: Entry) -> None:
     """Carry out what an entry does to tombstones."""
-    for dns, tombstone in retirements(entry):
+    for dns, tombstone in tombstone_changes(entry):
         if tombstone is None:
             tombstones.pop(dns, None)
         else:

@@ -9,7 +9,7 @@ import msgspec
 
 from flux_resourceset import documents, errors, fleet, json_pieces, rules
 from flux_resourceset.budgets import Budget
-from flux_resourceset.changes import Change, Document, Forgone, Retired
+from flux_resourceset.changes import Change, Decommissioned, Document, Forgone
 from flux_resourceset.errors import Violation
 from flux_resourceset.json_pointers import pointer
 from flux_resourceset.kinds.model import CLUSTERS, Kind, Referenced
@@ -49,7 +49,7 @@ class Draft:
         self.may_misname = False  # patch keys
         self.decommissions = True  # whether the name of a cluster that goes answers with an empty list from then on
         self._lost: frozenset[Key] = frozenset()  # definitions that references may lack
-        self._retired: dict[str, str] = {}
+        self._tombstones: dict[str, str] = {}
         self._view = Overlay(base, self.budget)
         self._force: set[Key] = set()
 
@@ -120,18 +120,18 @@ class Draft:
         id = document.get("id") if isinstance(document, dict) else None
         return self._put(kind, id if isinstance(id, str) else "", document)
 
-    def retire(self, dns: str, id: str) -> None:
+    def take_tombstone(self, dns: str, id: str) -> None:
         """Take over a tombstone; it counts for nothing if a cluster has the name."""
-        self._retired[dns] = id
+        self._tombstones[dns] = id
 
-    def retired(self) -> tuple[Retired, ...]:
+    def taken_tombstones(self) -> tuple[Decommissioned, ...]:
         alive, given_up = self._names()
         held = self.base.cluster_ids.keys() - given_up | alive | self.base.tombstones.keys()
-        return tuple(Retired(dns, id) for dns, id in self._retired.items() if dns not in held)
+        return tuple(Decommissioned(dns, id) for dns, id in self._tombstones.items() if dns not in held)
 
     def vanished(self) -> tuple[str, ...]:
         """The names that clusters gave up without being decommissioned, neither here nor elsewhere."""
-        return () if self.decommissions else tuple(sorted(self._names()[1] - self._retired.keys()))
+        return () if self.decommissions else tuple(sorted(self._names()[1] - self._tombstones.keys()))
 
     def _names(self) -> tuple[set[str], set[str]]:
         """Of the clusters that were touched: those they have now, and those that nobody has any more."""

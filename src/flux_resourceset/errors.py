@@ -24,6 +24,7 @@ Error
     │   └── AnswerTooLarge    422 answer-too-large
     ├── Internal              500 internal-error
     └── Unavailable           503 unavailable
+        └── Doubt             503 unavailable
 """
 
 from __future__ import annotations
@@ -162,6 +163,12 @@ class Internal(Refusal):
 
 
 class Unavailable(Refusal):
-    """Doubt about the data: Flux keeps what it has when it sees this."""
+    """Not now: Flux keeps what it has when it sees this."""
 
-    status, code, title = 503, "unavailable", "Service unavailable: the data cannot be trusted right now"
+    status, code, title = 503, "unavailable", "Service unavailable"
+
+
+class Doubt(Unavailable):
+    """About the data. A client does the same about every 503, hence the same code; people have a reason to look at the store."""
+
+    title = "Service unavailable: the data cannot be trusted right now"

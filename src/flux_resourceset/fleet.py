@@ -127,7 +127,7 @@ class Fleet:
     def step(self, entry: changes.Entry, hash: str) -> Step:
         """What taking an entry will mean; may be worked out in any thread while the fleet stands still."""
         if entry.revision != self.revision + 1:
-            raise errors.Unavailable(
+            raise errors.Doubt(
                 f"the change log jumps from revision {self.revision} to {entry.revision}; "
                 "restore the store from a backup or an export"
             )
@@ -225,7 +225,7 @@ class Fleet:
                 else f"view {endpoint!r} not found; there are {', '.join(self.kinds.by_endpoint)}"
             )
         if endpoint in self.doubts:
-            raise errors.Unavailable(self.doubts[endpoint])
+            raise errors.Doubt(self.doubts[endpoint])
         if id is None:
             return answers.EMPTY  # decommissioned: Flux is to collect everything
         cluster = self.documents[CLUSTERS][id].body
@@ -235,7 +235,7 @@ class Fleet:
         """What Flux gets for a cluster and what it refers to."""
         body, count = self._encoder.answer(kind, cluster, definitions)
         if flux_limits.exceeds(body, count):
-            raise errors.Unavailable(
+            raise errors.Doubt(
                 f"the answer has {count} inputs and {len(body)} bytes; Flux takes up to {flux_limits.MAX_INPUTS} inputs "
                 f"and less than {flux_limits.MAX_BODY_BYTES} bytes, so unassign something"
             )
@@ -247,7 +247,7 @@ class Fleet:
         named = [ref["id"] for ref in cluster.get(kind.cluster_field, ())]
         for id in named:
             if id not in stored and (kind.name, id) not in self.forgone:
-                raise errors.Unavailable(
+                raise errors.Doubt(
                     f'cluster "{cluster["id"]}" refers to {kind.singular} "{id}", which is missing, and the log does not say '
                     "that it was deleted by force; restore a backup, or create it again"
                 )

@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import msgspec
-
 from flux_resourceset import changes, errors, fleet, threads
 from flux_resourceset.ahead import Ahead, Late, Read, Unread
 from flux_resourceset.answers import compressed
@@ -155,7 +153,7 @@ class Follower:
 
     def _check_doubt(self) -> None:
         if self._clock() < self._look_again:
-            raise errors.Unavailable(self._doubt)
+            raise errors.Doubt(self._doubt)
 
     def _is_current(self) -> bool:
         if self._store is None or self._catching_up is not None:
@@ -279,22 +277,22 @@ class Follower:
     async def documents(self, kind: str, matches: Callable[[Document], bool]) -> list[Document]:
         """Those of a kind that match, by id."""
         stored = dict((await self.fresh()).documents[kind])  # it goes on changing, and the search is in a thread
-        return await threads.run(threads.FOR_ALL, _matching, stored, matches)
+        return await threads.run(threads.FOR_READS, _matching, stored, matches)
 
     async def fleet_list(self, matches: Callable[[Document], bool], filters: Iterable[str], packed: bool) -> bytes:
         """The list of clusters for provisioners; gzipped if it is to be packed."""
         still = (await self.fresh()).copied()
-        return await threads.run(threads.FOR_ALL, _fleet_list, still, matches, filters, packed)
+        return await threads.run(threads.FOR_POLLS, _fleet_list, still, matches, filters, packed)
 
     async def find(self, query: Query) -> Iterator[list[Entry]]:
         """The pages of the log that a query asks for, to be read in a thread; whoever has read one may let go of it."""
         await self.fresh()
-        return _pages(self.store, query)
+        return self.store.find(query, PAGE_CHANGES)
 
     async def entry(self, revision: int) -> list[Entry]:
         """The one with this revision, or none."""
         await self.fresh()
-        return await threads.run(threads.FOR_ALL, self.store.entries, revision - 1, revision)
+        return await threads.run(threads.FOR_READS, self.store.entries, revision - 1, revision)
 
     # For those who write
 
@@ -335,12 +333,12 @@ def _loaded(kinds: Kinds, known: _Known, snapshot: changes.Snapshot) -> fleet.Fl
     """Everything anew. A log that does not go on from where it was is only taken from those who may say so."""
     before = known.fleet
     if before.epoch and snapshot.epoch != before.epoch and before.epoch not in snapshot.replaced:
-        raise errors.Unavailable(
+        raise errors.Doubt(
             f"the store is another one now (its epoch is {snapshot.epoch}, not {before.epoch}), and no import says why; "
             "put the right one back, or restart this server if it is meant"
         )
     if before.epoch == snapshot.epoch and known.opened >= snapshot.opened:
-        raise errors.Unavailable(
+        raise errors.Doubt(
             f"the log ends at revision {snapshot.revision} and does not go on from revision {known.head.revision}, which was "
             "followed; put the newest files back, or restart the writer if an older state is meant"
         )
@@ -370,20 +368,6 @@ def _matching(stored: dict[str, Stored], matches: Callable[[Document], bool]) ->
 def _fleet_list(still: fleet.Fleet, matches: Callable[[Document], bool], filters: Iterable[str], packed: bool) -> bytes:
     body = still.list_answer(matches, filters)
     return compressed(body) if packed else body
-
-
-def _pages(store: Store, query: Query) -> Iterator[list[Entry]]:
-    """As many entries at a time as make a page, so that a log of any length takes no more memory than one."""
-    left, size = query.limit, 1
-    while left > 0:
-        page = store.find(msgspec.structs.replace(query, limit=min(left, size)))
-        if not page:
-            return
-        left = left - len(page) if len(page) == min(left, size) else 0
-        last, weight = page[-1].revision, 1 + sum(len(entry.changes) for entry in page)
-        size = max(1, min(PAGE_CHANGES, PAGE_CHANGES * len(page) // weight))
-        query = msgspec.structs.replace(query, **{"after" if query.ascending else "before": last})
-        yield page
 
 
 class _Successor(NamedTuple):
@@ -436,4 +420,4 @@ def damage_reported() -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, AttributeError) as exc:
-        raise errors.Unavailable(f"a stored document is damaged ({exc!r}); restore a backup") from exc
+        raise errors.Doubt(f"a stored document is damaged ({exc!r}); restore a backup") from exc

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from flux_resourceset import changes, documents, drafts, effects, errors, fleet, imports
-from flux_resourceset.changes import Document, Entry, Retired, Stored, Tombstone
+from flux_resourceset.changes import Decommissioned, Document, Entry, Stored, Tombstone
 from flux_resourceset.imports import Export
 from flux_resourceset.kinds.model import CLUSTERS, Kinds
 from flux_resourceset.overlay import Key
@@ -93,26 +93,30 @@ class Restoration:
         imports.importing(export, "", replace=True)(self._draft)
         self._draft.finish()
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(self._draft.warnings)
+
     def plan(self, state: fleet.Fleet) -> imports.Plan:
-        return imports.plan(state, self.consequences(state), self._draft)
+        return imports.plan(state, self.consequences(state), self.warnings)
 
     def consequences(self, state: fleet.Fleet) -> list[effects.Effect]:
         bodies = _bodies(self._kinds, self.replay)
-        buried = self.replay.tombstones.keys() | {each.dns for each in self.retired(state)}
+        buried = self.replay.tombstones.keys() | {each.dns for each in self.decommissioned(state)}
         return effects.between(self._kinds, effects.state_of(state), effects.state(bodies, buried))
 
-    def retired(self, state: fleet.Fleet) -> tuple[Retired, ...]:
+    def decommissioned(self, state: fleet.Fleet) -> tuple[Decommissioned, ...]:
         """The names that are known here and not in the file, if absence was said to be a decommission."""
         known = {dns: tombstone.id for dns, tombstone in state.tombstones.items()} | state.cluster_ids if self._absent else {}
         living = {stored.body["cluster_dns"] for stored in self.replay.documents.get(CLUSTERS, {}).values()}
         in_the_file = living | self.replay.tombstones.keys()
-        return tuple(Retired(dns, known[dns]) for dns in sorted(known.keys() - in_the_file))
+        return tuple(Decommissioned(dns, known[dns]) for dns in sorted(known.keys() - in_the_file))
 
     def closed(self, state: fleet.Fleet, time: str, origin: changes.Origin) -> list[Entry]:
         """The history, with an entry for what it does not say of the fleet that it is to lead to."""
-        retired, forgone = self.retired(state), self._draft.forgone()
-        if not retired and not forgone:
+        decommissioned, forgone = self.decommissioned(state), self._draft.forgone()
+        if not decommissioned and not forgone:
             return self.history
         revision = len(self.history) + 1
-        last = Entry(revision, time, origin.actor, None, None, origin.reason, bool(forgone), (), retired, forgone=forgone)
+        last = Entry(revision, time, origin.actor, None, None, origin.reason, bool(forgone), (), decommissioned, forgone=forgone)
         return [*self.history, last]

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -84,7 +84,7 @@ def _problems(kinds: Kinds, export: Export) -> Iterator[str]:
 
 def repeated(name: str, field: str, documents_of_kind: list[Document]) -> list[str]:
     counted = collections.Counter(str(document.get(field)) for document in documents_of_kind)
-    return [f"{name}: {field} {value!r} stands there {count} times" for value, count in counted.items() if count > 1]
+    return [f'{name}: duplicate {field} "{value}"' for value, count in counted.items() if count > 1]
 
 
 # Into a draft
@@ -167,8 +167,8 @@ def _references(kinds: Kinds, cluster: Document) -> Iterator[tuple[str, int, Kin
 
 def _bury(draft: drafts.Draft, export: Export) -> None:
     for tombstone in export.tombstones:
-        draft.retire(tombstone.dns, tombstone.id)
-    taken = {each.dns for each in draft.retired()}
+        draft.take_tombstone(tombstone.dns, tombstone.id)
+    taken = {each.dns for each in draft.taken_tombstones()}
     living = {draft.require(CLUSTERS, id)["cluster_dns"]: id for id in draft.ids(CLUSTERS)}
     for tombstone in export.tombstones:
         name = f'{tombstone.dns} of cluster "{tombstone.id}"'
@@ -199,14 +199,8 @@ class Plan(NamedTuple):
             )
 
 
-def planned(draft: drafts.Draft) -> Plan:
-    """The plan of a draft that an import has worked on."""
-    draft.finish()
-    return plan(draft.base, consequences(draft), draft)
-
-
-def plan(state: fleet.Fleet, effects: list[Effect], draft: drafts.Draft) -> Plan:
-    return Plan(effects, outcomes.first(draft.warnings, SHOWN_WARNINGS), is_empty(state), (state.epoch, state.revision))
+def plan(state: fleet.Fleet, effects: list[Effect], warnings: Sequence[str]) -> Plan:
+    return Plan(effects, outcomes.first(warnings, SHOWN_WARNINGS), is_empty(state), (state.epoch, state.revision))
 
 
 def consequences(draft: drafts.Draft) -> list[Effect]:
@@ -214,5 +208,5 @@ def consequences(draft: drafts.Draft) -> list[Effect]:
     bodies = {kind.name: {id: draft.require(kind.name, id) for id in draft.ids(kind.name)} for kind in draft.kinds}
     living = {cluster["cluster_dns"] for cluster in bodies[CLUSTERS].values()}
     gone = base.cluster_ids.keys() - living - set(draft.vanished())
-    buried = base.tombstones.keys() | gone | {each.dns for each in draft.retired()}
+    buried = base.tombstones.keys() | gone | {each.dns for each in draft.taken_tombstones()}
     return effects.between(draft.kinds, effects.state_of(base), effects.state(bodies, buried))

@@ -54,13 +54,14 @@ def members(named: Iterable[tuple[str, Iterable[bytes]]]) -> Iterator[bytes]:
 
 
 def _fields(value: msgspec.Struct, ordered: bool) -> Iterator[tuple[str, Any]]:
-    """As msgspec would: without those at their defaults, where the type says so."""
+    """As msgspec would: by their names in JSON, and without those at their defaults where the type says so."""
     names, defaults = value.__struct_fields__, value.__struct_defaults__
     optional = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True)) if _omits_defaults(value) else {}
-    for name in sorted(names) if ordered else names:
+    written = zip(value.__struct_encode_fields__, names, strict=True)
+    for in_json, name in sorted(written) if ordered else written:
         field = getattr(value, name)
         if name not in optional or field != optional[name]:
-            yield name, field
+            yield in_json, field
 
 
 def _omits_defaults(value: msgspec.Struct) -> bool:

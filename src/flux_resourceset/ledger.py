@@ -88,6 +88,10 @@ class Ledger:
             self._rehearsing.discard(budget)
             self._free_slots.release()
 
+    def rehearse_now(self, work: Work[T], origin: Origin) -> Outcome[T]:
+        """The same without an event loop, for commands."""
+        return _rehearse(drafts.Draft(self.fleet.copied()), _Task(work, origin), self._clock())
+
     def stop_rehearsals(self) -> None:
         """Whoever waits for one is told so at once, and none begins any more."""
         self._stopping = True
@@ -176,24 +180,27 @@ class Ledger:
         self._publish(outcome.entry)
         return outcome
 
-    def restore(self, build: Callable[[Fleet], tuple[changes.Snapshot, list[Entry]]]) -> None:
+    def restore(
+        self, build: Callable[[Fleet], tuple[changes.Snapshot, list[Entry]]], warnings: tuple[str, ...] = ()
+    ) -> Outcome[None]:
         """Put a whole fleet with its log, built from what is there, in the place of everything."""
         with self._begin_now() as transaction:
             snapshot, history = build(self.fleet)
             transaction.restore(snapshot, history)
         self.follower.refresh()
+        return Outcome(None, history[-1] if history else None, warnings, 0)  # a log of its own begins with nothing
 
     def record(
         self, build: Callable[[changes.Snapshot], tuple[tuple[changes.Change, ...], tuple[changes.View, ...]]], origin: Origin
-    ) -> Entry | None:
+    ) -> Outcome[None]:
         """Write changes to documents of whatever kind, known here or not, and the views that remain; nothing checks them."""
         with self._begin_now() as transaction:
             made, known = build(transaction.snapshot())
-            now = self._clock()
-            entry = _entry(self.fleet.revision + 1, origin, now, changes=made, forced=True) if made else None
+            now, base = self._clock(), self.fleet.revision
+            entry = _entry(base + 1, origin, now, changes=made, forced=True) if made else None
             transaction.commit(entry, charge=_charge(known, now))
         self.follower.refresh()
-        return entry
+        return Outcome(None, entry, (), base)
 
     def _begin_now(self) -> Transaction:
         self.follower.refresh()
@@ -221,7 +228,7 @@ class Ledger:
         forget_before = changes.timestamp(now - KEPT)
         wanted = views.remembered(self.follower.views, self.kinds)
         for doubt in draft.base.doubts.values():  # of views that another process serves with other kinds
-            raise errors.Unavailable(doubt)
+            raise errors.Doubt(doubt)
         if task.idempotency is not None:
             _check_repeated(transaction.recall(task.idempotency.key), task.idempotency, forget_before)
         outcome = _outcome(draft, task, now)
@@ -280,7 +287,7 @@ def _outcome(draft: drafts.Draft, task: _Task[T], now: datetime.datetime) -> Out
 
 def _finished(draft: drafts.Draft, origin: Origin, now: datetime.datetime) -> Entry | None:
     """The entry that a draft makes, once it was checked as a whole; None when nothing changes."""
-    content = {"changes": draft.finish(), "retired": draft.retired(), "forgone": draft.forgone()}
+    content = {"changes": draft.finish(), "decommissioned": draft.taken_tombstones(), "forgone": draft.forgone()}
     if not any(content.values()):
         return None
     return _entry(draft.base.revision + 1, origin, now, **content, vanished=draft.vanished(), forced=draft.forced)
@@ -313,7 +320,7 @@ def _begin(store: Store, head: changes.Head) -> tuple[Transaction, Followed | No
 def _goes_on(followed: Followed | None) -> Followed:
     """A write goes on top of exactly what the fleet holds, or not at all."""
     if followed is None:
-        raise errors.Unavailable("the store was replaced or went back just now; try again")
+        raise errors.Doubt("the store was replaced or went back just now; try again")
     return followed
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,12 +29,12 @@ _GOES_WITH = {
     "force": ("delete",),
     "only_assigned": ("assign",),
 }
-
+_NOT_KNOWN = "is not a known field"
 
 Selection = tuple[str | None, str | None]  # selector and environment
 
 
-class Operation(msgspec.Struct, forbid_unknown_fields=True):
+class Operation(msgspec.Struct):
     op: str
     kind: str
     id: str
@@ -63,7 +64,7 @@ def parsed(kinds: Kinds, body: Any, budget: Budget) -> list[Operation]:
     """The operations of a request's body, or everything that is wrong with them."""
     if not isinstance(body, dict) or not isinstance(body.get("operations"), list):
         raise _wrong([Violation("/operations", "must be an array of operations")])
-    unknown = [Violation(pointer([name]), "is not a known field") for name in body if name != "operations"]
+    unknown = [Violation(pointer([name]), _NOT_KNOWN) for name in body if name != "operations"]
     if len(body["operations"]) > MAX_DOCUMENTS:
         raise _wrong([Violation("/operations", f"has more than {MAX_DOCUMENTS} operations; split the batch")])
     operations, violations, failing = [], unknown[: errors.MAX_VIOLATIONS], []
@@ -73,10 +74,8 @@ def parsed(kinds: Kinds, body: Any, budget: Budget) -> list[Operation]:
         try:
             _check_names(item)
             operation = msgspec.convert(item, Operation)
-            mistakes = [
-                Violation(pointer(["operations", index, name]), text)
-                for name, text in _mistakes(kinds, operation, wrong_selectors)
-            ]
+            found = itertools.chain(_unknown_fields(item), _mistakes(kinds, operation, wrong_selectors))
+            mistakes = [Violation(pointer(["operations", index, name]), text) for name, text in found]
             operations.append(operation)
         except msgspec.ValidationError as exc:
             mistakes = [Violation(pointer(["operations", index]), str(exc))]
@@ -95,6 +94,11 @@ def _check_names(item: Any) -> None:
     names = item.get("clusters") if isinstance(item, dict) else None
     if isinstance(names, list) and len(names) > MAX_DOCUMENTS:
         raise msgspec.ValidationError(f"names more than {MAX_DOCUMENTS} clusters; split the batch")
+
+
+def _unknown_fields(item: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    unknown = (name for name in item if name not in Operation.__struct_fields__)
+    return ((name, _NOT_KNOWN) for name in itertools.islice(unknown, errors.MAX_VIOLATIONS))
 
 
 def _wrong(violations: list[Violation]) -> errors.Invalid:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from flux_resourceset import errors
-from flux_resourceset.changes import Change, Document, Entry, Origin, Snapshot, View
+from flux_resourceset.changes import Change, Document, Origin, Snapshot, View
 from flux_resourceset.kinds.model import CLUSTERS
 from flux_resourceset.ledger import Ledger
+from flux_resourceset.outcomes import Outcome
 
 _SHOWN = 20  # clusters that are named: enough to recognise them, few enough to read
 
@@ -58,7 +59,7 @@ def _lost(cluster: Document, known: tuple[View, ...]) -> list[str]:
     return [reference["id"] for field in sorted({view.field for view in known}) for reference in cluster.get(field) or ()]
 
 
-def retire(ledger: Ledger, plan: Plan) -> Entry | None:
+def retire(ledger: Ledger, plan: Plan) -> Outcome[None]:
     """Carry out the plan; refuses when the store says another one by now."""
 
     def build(state: Snapshot) -> tuple[tuple[Change, ...], tuple[View, ...]]:

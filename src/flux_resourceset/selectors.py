@@ -1,4 +1,4 @@
-"""The label selector grammar of Kubernetes: `tier=edge,team!=x,zone in (a,b),!beta`."""
+"""The label selector grammar of Kubernetes: `zone=edge,team!=x,region in (a,b),!beta`."""
 
 from __future__ import annotations
 
@@ -99,4 +99,4 @@ def _comparison(text: str, key: str, operator: str, raw: str) -> Term:
 
 def _wrong(text: str, why: str) -> errors.BadQuery:
     shown = errors.shortened(text, _SHOWN)
-    return errors.BadQuery(f"selector {shown!r} {why}; write it as in tier=edge,team!=x,zone in (a,b),!beta")
+    return errors.BadQuery(f"selector {shown!r} {why}; write it as in zone=edge,team!=x,region in (a,b),!beta")

@@ -297,14 +297,14 @@ def _import(arguments: argparse.Namespace, environment: Mapping[str, str]) -> in
         raise errors.StartupError("--decommission-absent goes with --replace")
     with contextlib.closing(_moving(environment, writing=True, begin_anew=arguments.begin_anew)) as ledger:
         ledger.take_charge()
-        count = transfer.imported(
+        outcome = transfer.import_file(
             ledger,
             arguments.file,
             arguments.replace,
             decommission_absent=arguments.decommission_absent,
             agree=lambda plan: _agree(plan, arguments),
         )
-        print(f"imported {count} documents; the fleet is at revision {ledger.fleet.revision}", file=sys.stderr)
+        print(f"imported {outcome.result} documents; the fleet is at revision {outcome.revision}", file=sys.stderr)
     return 0
 
 
@@ -321,8 +321,8 @@ def _retire_kind(arguments: argparse.Namespace, environment: Mapping[str, str]) 
         plan = retirement.planned(ledger, arguments.name)
         print("\n".join(plan.lines()), file=sys.stderr)
         _confirm(f"give up {arguments.name}", arguments.yes)
-        retirement.retire(ledger, plan)
-        print(f"retired {arguments.name}; the fleet is at revision {ledger.fleet.revision}", file=sys.stderr)
+        outcome = retirement.retire(ledger, plan)
+        print(f"retired {arguments.name}; the fleet is at revision {outcome.revision}", file=sys.stderr)
     return 0
 
 

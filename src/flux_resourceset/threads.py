@@ -12,8 +12,10 @@ T = TypeVar("T")
 
 COUNT = 2  # more would only take turns from the event loop
 
-FOR_ALL = ThreadPoolExecutor(COUNT, "for-all")
-FOR_WRITERS = ThreadPoolExecutor(1, "for-writers")  # so that nobody who may only read holds up those who write
+# Each waits for its own kind only: however many read, whoever writes or polls does not stand in their queue.
+FOR_READS = ThreadPoolExecutor(COUNT, "for-reads")
+FOR_WRITES = ThreadPoolExecutor(1, "for-writes")  # their bodies and answers; the ledger has a thread for transactions
+FOR_POLLS = ThreadPoolExecutor(1, "for-polls")  # the fleet list; every other poll is answered on the event loop
 
 
 async def run(pool: ThreadPoolExecutor, work: Callable[..., T], *arguments: object) -> T:

@@ -14,9 +14,11 @@ import msgspec
 
 from flux_resourceset import changes, drafts, errors, fleet, histories, imports, json_pieces, strict_json
 from flux_resourceset.changes import Document, Entry, Origin, Snapshot
+from flux_resourceset.effects import Effect
 from flux_resourceset.follower import Follower
 from flux_resourceset.kinds.model import CLUSTERS, Kinds
 from flux_resourceset.ledger import Ledger
+from flux_resourceset.outcomes import Outcome
 from flux_resourceset.store import Store
 
 FORMAT = "flux-resourceset/v1"
@@ -134,15 +136,16 @@ def checksum(data: Document) -> str:
     return "sha256:" + json_pieces.sha256(json_pieces.members(named))
 
 
-def imported(
+def import_file(
     ledger: Ledger,
     path: Path,
     replace: bool,
     *,
     decommission_absent: bool = False,
     agree: Callable[[imports.Plan], None] = lambda plan: None,
-) -> int:
-    """Load an export; the number of documents. Nothing is written unless all of it is good, and what it does was agreed to."""
+) -> Outcome[int]:
+    """Load an export; its result is the number of documents. Nothing is written unless all of it is good, and what it does was
+    agreed to."""
     export = parsed(ledger.kinds, _json_object(path, msgspec.json.decode), str(path))  # its checksum makes it strict
     origin = Origin(actor="import", reason=f"import of {path.name}")
     if not (replace or imports.is_empty(ledger.fleet)):
@@ -152,10 +155,10 @@ def imported(
     _check_filled(export, ledger.fleet, str(path))
     if export.history is None:
         work = imports.importing(export, _REPLACE, replace=replace, decommission_absent=decommission_absent)
-        _write(ledger, work, origin, agree)
+        outcome = _write(ledger, work, origin, agree)
     else:
-        _restore(ledger, histories.Restoration(ledger.kinds, export, decommission_absent), origin, replace, agree)
-    return export.count
+        outcome = _restore(ledger, histories.Restoration(ledger.kinds, export, decommission_absent), origin, replace, agree)
+    return Outcome(export.count, outcome.entry, outcome.warnings, outcome.base_revision)
 
 
 def _check_filled(export: imports.Export, state: fleet.Fleet, source: str) -> None:
@@ -168,22 +171,27 @@ def _check_filled(export: imports.Export, state: fleet.Fleet, source: str) -> No
         )
 
 
-def _write(ledger: Ledger, load: Callable[[drafts.Draft], None], origin: Origin, agree: Callable[[imports.Plan], None]) -> None:
-    rehearsal = drafts.Draft(ledger.fleet)
-    load(rehearsal)
-    plan = imports.planned(rehearsal)
+def _write(
+    ledger: Ledger, load: Callable[[drafts.Draft], None], origin: Origin, agree: Callable[[imports.Plan], None]
+) -> Outcome[None]:
+    def consequences(draft: drafts.Draft) -> list[Effect]:
+        load(draft)
+        return imports.consequences(draft)
+
+    dry_run = ledger.rehearse_now(consequences, origin)
+    plan = imports.plan(ledger.fleet, dry_run.result, dry_run.warnings)
     agree(plan)  # outside of the transaction: people take their time
 
     def work(draft: drafts.Draft) -> None:
         load(draft)
         plan.check(draft.base, lambda: imports.consequences(draft))
 
-    ledger.write_now(work, origin)
+    return ledger.write_now(work, origin)
 
 
 def _restore(
     ledger: Ledger, restoration: histories.Restoration, origin: Origin, replace: bool, agree: Callable[[imports.Plan], None]
-) -> None:
+) -> Outcome[None]:
     plan = restoration.plan(ledger.fleet)
     agree(plan)
 
@@ -197,7 +205,7 @@ def _restore(
         # a new epoch: whoever follows the log must read everything anew
         return Snapshot(uuid.uuid4().hex, len(history), replay.documents, tuple(replay.tombstones.values())), history
 
-    ledger.restore(build)
+    return ledger.restore(build, restoration.warnings)
 
 
 def parsed(kinds: Kinds, data: Any, source: str) -> imports.Export:

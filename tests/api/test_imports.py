@@ -150,7 +150,7 @@ def dangling_reference(export: Export) -> Export:
         (lambda export: signed({name: value for name, value in export.items() if name != "documents"}), "documents"),
         (unknown_kind, "'widgets' is no kind here"),
         (broken_document, "Bad Name"),
-        (repeated_id, "'a' stands there 2 times"),
+        (repeated_id, 'duplicate id "a"'),
         (dangling_reference, '"nowhere" not found'),
     ],
 )

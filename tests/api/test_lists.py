@@ -53,6 +53,11 @@ def test_a_bad_or_unknown_parameter_is_a_bad_request(api: httpx.Client, kind: st
     assert_problem(api.get(f"/{kind}?{query}"), 400, "bad-query")
 
 
+def test_a_duplicate_parameter_is_called_so(api: httpx.Client) -> None:
+    problem = assert_problem(api.get("/clusters?limit=1&limit=2"), 400, "bad-query")
+    assert problem["detail"] == "duplicate query parameter 'limit'"
+
+
 def test_filters_come_from_the_kind(api: httpx.Client) -> None:
     made = make(api, "clusters", environment="qa")
     assert api.get("/clusters", params={"cluster_dns": made["cluster_dns"]}).json() == [made]

@@ -12,6 +12,7 @@ import pytest
 
 import live
 from api.fleets import DEMO_DNS, SEED, assert_problem, inputs, make, view
+from flux_resourceset import errors
 
 pytestmark = pytest.mark.usefixtures("both_ways")
 
@@ -82,7 +83,7 @@ def test_a_lost_file_is_503_until_it_is_back_and_never_begun_anew(tmp_path: Path
         for _ in range(3):
             assert_not_ready(writer, "fleet.db")
             assert_problem(api.post("/namespaces", json={"id": "lost"}), 503, "unavailable")
-            assert_problem(api.get("/clusters"), 503, "unavailable")
+            assert assert_problem(api.get("/clusters"), 503, "unavailable")["title"] == errors.Doubt.title
         assert not database.exists()
         for path in aside.iterdir():
             shutil.copy(path, tmp_path / path.name)

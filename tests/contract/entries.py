@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flux_resourceset.changes import Change, Document, Entry, Retired
+from flux_resourceset.changes import Change, Decommissioned, Document, Entry, Query
 from flux_resourceset.store import Store
 
 
@@ -25,14 +25,22 @@ def delete(kind: str, before: Document) -> Change:
 
 
 def entry(
-    revision: int, *changes: Change, actor: str = "t", retired: tuple[Retired, ...] = (), vanished: tuple[str, ...] = ()
+    revision: int,
+    *changes: Change,
+    actor: str = "t",
+    decommissioned: tuple[Decommissioned, ...] = (),
+    vanished: tuple[str, ...] = (),
 ) -> Entry:
-    return Entry(revision, time(revision), actor, None, None, None, False, changes, retired, vanished)
+    return Entry(revision, time(revision), actor, None, None, None, False, changes, decommissioned, vanished)
 
 
 def commit(store: Store, *entries: Entry) -> None:
     for each in entries:
         store.begin().commit(each)
+
+
+def matching(store: Store, query: Query, page: int = 1000) -> list[Entry]:
+    return [entry for entries in store.find(query, page) for entry in entries]
 
 
 def bodies(store: Store, kind: str) -> dict[str, Document]:

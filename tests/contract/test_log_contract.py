@@ -7,9 +7,10 @@ import threading
 import msgspec
 import pytest
 
-from contract.entries import bodies, commit, create, delete, entry, time, update
+from contract.entries import bodies, commit, create, delete, entry, matching, time, update
 from contract.folding import fold
-from flux_resourceset.changes import Entry, Head, Query, Retired, Snapshot, Stored
+from flux_resourceset import errors
+from flux_resourceset.changes import Decommissioned, Entry, Head, Query, Snapshot, Stored
 from flux_resourceset.store import Store
 
 LOG = [
@@ -17,7 +18,7 @@ LOG = [
     entry(2, create("n", "b"), create("m", "a"), actor="joe"),
     entry(3, update("n", {"id": "a"}, {"id": "a", "v": 1}), actor="joe"),
     entry(4, create("m", "b"), actor="jane"),
-    entry(5, delete("n", {"id": "b"}), retired=(Retired("far.example.com", "far"),), actor="jane"),
+    entry(5, delete("n", {"id": "b"}), decommissioned=(Decommissioned("far.example.com", "far"),), actor="jane"),
 ]
 
 
@@ -85,17 +86,62 @@ def test_entries_are_read_in_any_thread(logged: Store) -> None:
     ],
 )
 def test_the_log_is_searched_oldest_first_above_a_revision(logged: Store, query: Query, revisions: list[int]) -> None:
-    assert logged.find(query) == [LOG[revision - 1] for revision in revisions]
+    assert matching(logged, query) == [LOG[revision - 1] for revision in revisions]
 
 
 def test_the_log_can_be_read_page_by_page_in_both_directions(logged: Store) -> None:
     forwards: list[Entry] = []
-    while page := logged.find(Query(after=forwards[-1].revision if forwards else 0, limit=2)):
+    while page := matching(logged, Query(after=forwards[-1].revision if forwards else 0, limit=2)):
         forwards += page
     backwards: list[Entry] = []
-    while page := logged.find(Query(before=backwards[-1].revision if backwards else None, limit=2)):
+    while page := matching(logged, Query(before=backwards[-1].revision if backwards else None, limit=2)):
         backwards += page
     assert forwards == LOG == backwards[::-1]
+
+
+# Page by page
+
+
+@pytest.mark.parametrize(
+    ("page", "pages"),
+    [(1, [[1], [2], [3], [4], [5]]), (2, [[1], [2], [3, 4], [5]]), (3, [[1, 2], [3, 4, 5]]), (99, [[1, 2, 3, 4, 5]])],
+)
+def test_a_page_has_up_to_so_many_changes_or_one_entry(logged: Store, page: int, pages: list[list[int]]) -> None:
+    assert [[each.revision for each in entries] for entries in logged.find(Query(after=0), page)] == pages
+    backwards = [each.revision for entries in logged.find(Query(), page) for each in entries]
+    assert backwards == [5, 4, 3, 2, 1]
+
+
+def test_an_entry_that_brings_names_only_is_one_of_a_page_too(store: Store) -> None:
+    commit(store, *(entry(number, decommissioned=(Decommissioned(f"d{number}.example.com", "d"),)) for number in range(1, 4)))
+    assert [len(entries) for entries in store.find(Query(), 2)] == [2, 1]
+
+
+def test_pages_may_be_read_by_one_thread_after_the_other(logged: Store) -> None:
+    pages, read = logged.find(Query(after=0), 1), []
+    for _ in LOG:
+        thread = threading.Thread(target=lambda: read.extend(next(pages)))
+        thread.start()
+        thread.join(30)
+    assert read == LOG
+
+
+def test_what_is_written_between_two_pages_is_not_in_them(logged: Store, peer: Store) -> None:
+    pages = logged.find(Query(after=0), 1)
+    first = next(pages)
+    commit(peer, entry(6, create("n", "c")))
+    assert [*first, *(each for entries in pages for each in entries)] == LOG
+
+
+def test_a_log_that_is_replaced_between_two_pages_is_doubt_and_no_mixture(logged: Store, peer: Store) -> None:
+    pages = logged.find(Query(after=0), 1)
+    next(pages)
+    history = [entry(number, create("n", f"x{number}")) for number in range(1, 6)]
+    documents = {"n": {f"x{number}": Stored({"id": f"x{number}"}, number) for number in range(1, 6)}}
+    with peer.begin() as transaction:
+        transaction.restore(Snapshot("another", 5, documents, ()), history)
+    with pytest.raises(errors.Unavailable, match="replaced"):
+        next(pages)
 
 
 # A log whose beginning was folded away
@@ -122,9 +168,9 @@ def test_the_rest_of_a_folded_log_is_found(logged: Store) -> None:
     assert logged.entries(0) == logged.entries(2) == LOG[2:]
     assert logged.entries(0, 3) == LOG[2:3]
     assert logged.entries(0, 2) == logged.entries(0, 1) == []
-    assert [found.revision for found in logged.find(Query())] == [5, 4, 3]
-    assert [found.revision for found in logged.find(Query(after=0))] == [3, 4, 5]
-    assert logged.find(Query(before=3)) == []
+    assert [each.revision for each in matching(logged, Query())] == [5, 4, 3]
+    assert [each.revision for each in matching(logged, Query(after=0))] == [3, 4, 5]
+    assert matching(logged, Query(before=3)) == []
 
 
 def test_a_folded_log_is_followed_from_its_base_on_and_from_nowhere_below(store: Store, peer: Store) -> None:

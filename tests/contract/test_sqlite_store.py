@@ -10,13 +10,13 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
 import pytest
 
-from contract.entries import bodies, commit, create, delete, entry
+from contract.entries import bodies, commit, create, delete, entry, matching
 from contract.folding import fold
 from flux_resourceset import changes, errors
 from flux_resourceset.store import Outline, sqlite_files
@@ -353,11 +353,9 @@ def test_nothing_of_a_folded_log_is_left_and_its_documents_are_still_counted(sto
         store.snapshot()
 
 
-@pytest.mark.parametrize("read", [lambda store: store.entries(0), lambda store: store.find(changes.Query(limit=40))])
-def test_many_entries_are_read_by_one_statement(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, read: Callable[[SqliteStore], list[changes.Entry]]
-) -> None:
-    commit(store, *(entry(number, create("n", f"a{number}"), create("n", f"b{number}")) for number in range(1, 31)))
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is asked over connections that are opened from now on."""
     statements: list[str] = []
     connect = sqlite_files.connect
 
@@ -367,15 +365,49 @@ def test_many_entries_are_read_by_one_statement(
         return connection
 
     monkeypatch.setattr(sqlite_files, "connect", traced)
-    assert len(read(store)) == 30
+    return statements
+
+
+def two_changes(number: int) -> changes.Entry:
+    return entry(number, create("n", f"a{number}"), create("n", f"b{number}"))
+
+
+def test_many_entries_are_read_by_one_statement(store: SqliteStore, statements: list[str]) -> None:
+    commit(store, *map(two_changes, range(1, 31)))
+    statements.clear()
+    assert len(store.entries(0)) == 30
     assert len([text for text in statements if text.startswith("SELECT")]) == 1
 
 
+@pytest.mark.parametrize(("page", "reads"), [(1000, 1), (20, 3), (1, 30)])
+def test_a_log_is_searched_once_however_many_pages_are_read_of_it(
+    store: SqliteStore, statements: list[str], page: int, reads: int
+) -> None:
+    commit(store, *map(two_changes, range(1, 31)))
+    statements.clear()
+    assert len(matching(store, changes.Query(kind="n", limit=40), page)) == 30
+    assert len([text for text in statements if "WHERE kind = " in text]) == 1
+    assert len([text for text in statements if "LEFT JOIN changes" in text]) == reads
+
+
+def test_no_transaction_is_open_between_two_pages(store: SqliteStore, path: Path) -> None:
+    """It would keep what is written out of the database file, for as long as somebody reads slowly."""
+    commit(store, *map(two_changes, range(1, 4)))
+    pages = store.find(changes.Query(), 1)
+    next(pages)
+    commit(store, two_changes(4))
+    connection = sqlite3.connect(path)
+    busy, in_wal, put_away = connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+    connection.close()
+    assert (busy, in_wal) == (0, put_away)
+    assert len(next(pages)) == 1
+
+
 def test_what_an_import_brought_along_is_read_with_many_changes_too(store: SqliteStore) -> None:
-    many = tuple(changes.Retired(f"d{number}.example.com", f"d{number}") for number in range(2000))
-    commit(store, entry(1, *(create("n", f"a{number}") for number in range(50)), retired=many))
+    many = tuple(changes.Decommissioned(f"d{number}.example.com", f"d{number}") for number in range(2000))
+    commit(store, entry(1, *(create("n", f"a{number}") for number in range(50)), decommissioned=many))
     (found,) = store.entries(0)
-    assert (len(found.changes), found.retired) == (50, many)
+    assert (len(found.changes), found.decommissioned) == (50, many)
 
 
 def test_a_damaged_log_is_doubt(store: SqliteStore, path: Path) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from contract.entries import bodies, commit, create, delete, entry, time, update
+from contract.entries import bodies, commit, create, delete, entry, matching, time, update
 from flux_resourceset import changes
-from flux_resourceset.changes import Charge, Entry, Forgone, Query, Retired, Snapshot, Stored, Tombstone, View
+from flux_resourceset.changes import Charge, Decommissioned, Entry, Forgone, Query, Snapshot, Stored, Tombstone, View
 from flux_resourceset.store import Memo, Outline, Store
 
 LIVE = {"id": "c1", "cluster_dns": "c1.example.com"}
@@ -29,7 +29,7 @@ def test_a_new_store_is_empty_at_revision_zero(store: Store) -> None:
     found = store.snapshot()
     assert (found.revision, found.documents, found.tombstones) == (0, {}, ())
     assert store.entries(0) == []
-    assert store.find(Query()) == []
+    assert matching(store, Query()) == []
 
 
 def test_a_new_store_has_an_epoch_of_its_own(store: Store) -> None:
@@ -79,13 +79,13 @@ def test_everything_of_an_entry_comes_back(store: Store) -> None:
         reason="because „of“ it",
         forced=True,
         changes=(create("n", "a"), create("n", "b"), delete("n", {"id": "c"})),
-        retired=(Retired("old.example.com", "old"),),
+        decommissioned=(Decommissioned("old.example.com", "old"),),
         vanished=("gone.example.com",),
         forgone=(Forgone("n", "lost"),),
     )
     commit(store, whole)
     assert store.entries(0) == [whole]
-    assert store.find(Query()) == [whole]
+    assert matching(store, Query()) == [whole]
 
 
 @pytest.mark.parametrize(
@@ -194,8 +194,8 @@ def test_many_changes_behind_a_head_are_outlined(store: Store, peer: Store) -> N
 
 def test_many_names_that_came_along_are_outlined_too(store: Store, peer: Store) -> None:
     head = peer.head()
-    retired = tuple(Retired(f"d{number}.example.com", f"d{number}") for number in range(1000))
-    commit(store, msgspec.structs.replace(entry(1), retired=retired))
+    decommissioned = tuple(Decommissioned(f"d{number}.example.com", f"d{number}") for number in range(1000))
+    commit(store, msgspec.structs.replace(entry(1), decommissioned=decommissioned))
     assert isinstance(peer.follow_few(head, 10), Outline)
     assert not isinstance(peer.follow_few(head, 100_000), Outline)
 
@@ -233,13 +233,13 @@ def test_a_log_that_does_not_go_on_from_a_head_is_not_followed(store: Store, wro
 
 
 def test_the_hash_tells_logs_apart_that_say_something_else(stores: tuple[Store, Store], tmp_path: Path) -> None:
-    whole = Entry(1, time(1), "t", "o", "r", "why", False, (create("n", "a", x=1),), (Retired("d.example.com", "d"),))
+    whole = Entry(1, time(1), "t", "o", "r", "why", False, (create("n", "a", x=1),), (Decommissioned("d.example.com", "d"),))
     others = [
         msgspec.structs.replace(whole, **change)
         for change in (
             {"time": time(2)}, {"actor": "u"}, {"on_behalf_of": None}, {"request_id": "s"}, {"reason": None}, {"forced": True},
             {"changes": (create("n", "a", x=2),)}, {"changes": (create("n", "b", x=1),)}, {"changes": (create("m", "a", x=1),)},
-            {"retired": ()}, {"forgone": (Forgone("n", "z"),)}, {"vanished": ("v.example.com",)},
+            {"decommissioned": ()}, {"forgone": (Forgone("n", "z"),)}, {"vanished": ("v.example.com",)},
         )
     ]  # fmt: skip
     hashes = {changes.chained("", each) for each in (whole, *others)} | {changes.chained("before", whole)}
@@ -336,17 +336,17 @@ def found_in(store: Store) -> Store:
     ],
 )
 def test_the_log_is_searched_newest_first(found_in: Store, query: Query, revisions: list[int]) -> None:
-    assert [found.revision for found in found_in.find(query)] == revisions
+    assert [each.revision for each in matching(found_in, query)] == revisions
 
 
 def test_a_kind_and_an_id_must_meet_in_one_change(found_in: Store) -> None:
-    assert found_in.find(Query(kind="m", id="b"))[0].revision == 4
-    assert all(found.revision != 2 for found in found_in.find(Query(kind="m", id="b")))
+    assert matching(found_in, Query(kind="m", id="b"))[0].revision == 4
+    assert all(each.revision != 2 for each in matching(found_in, Query(kind="m", id="b")))
 
 
 def test_a_filter_keeps_whole_transactions(found_in: Store) -> None:
-    (found,) = found_in.find(Query(kind="m", id="a"))
-    assert [(change.kind, change.id) for change in found.changes] == [("n", "b"), ("m", "a")]
+    (only,) = matching(found_in, Query(kind="m", id="a"))
+    assert [(change.kind, change.id) for change in only.changes] == [("n", "b"), ("m", "a")]
 
 
 # Tombstones
@@ -403,15 +403,15 @@ def test_a_tombstone_is_renewed(store: Store) -> None:
 
 
 def test_tombstones_can_come_along_with_an_entry(store: Store) -> None:
-    commit(store, entry(1, create("n", "a"), retired=(Retired("far.example.com", "far"),)))
+    commit(store, entry(1, create("n", "a"), decommissioned=(Decommissioned("far.example.com", "far"),)))
     assert store.snapshot().tombstones == (Tombstone("far.example.com", "far", 1),)
 
 
 def test_an_entry_of_tombstones_alone_is_found_unless_a_document_is_asked_for(store: Store) -> None:
-    only = entry(1, retired=(Retired("far.example.com", "far"),))
+    only = entry(1, decommissioned=(Decommissioned("far.example.com", "far"),))
     commit(store, only)
-    assert store.find(Query()) == [only]
-    assert store.find(Query(kind="n")) == store.find(Query(id="far")) == []
+    assert matching(store, Query()) == [only]
+    assert matching(store, Query(kind="n")) == matching(store, Query(id="far")) == []
 
 
 # Rolling back, and one writer at a time
@@ -502,7 +502,7 @@ def test_readers_do_not_wait_for_a_writer(store: Store, peer: Store) -> None:
     transaction = peer.begin()
     for reader in (store, peer):
         assert reader.snapshot().revision == 1
-        assert len(reader.entries(0)) == len(reader.find(Query())) == 1
+        assert len(reader.entries(0)) == len(matching(reader, Query())) == 1
     transaction.rollback()
 
 

@@ -37,12 +37,39 @@ def test_only_so_many_run_at_a_time_and_whoever_leaves_makes_room(server: live.S
     running = [Sent(server, "POST", DRY_RUN, LONG) for _ in range(ledger.DRY_RUNS_AT_ONCE)]
     with server.client(live.READ) as reader:
         refused = reader.post(DRY_RUN, json=small)
-        assert_problem(refused, 503, "unavailable")
+        assert assert_problem(refused, 503, "unavailable")["title"] == "Service unavailable", "nothing is wrong with the data"
         assert int(refused.headers["retry-after"]) > 0
         assert not any(sent.answered for sent in running)
         for sent in running:
             sent.close()  # they would go on for longer than the next one waits
         assert reader.post(DRY_RUN, json=small).status_code == 200
+
+
+# A megabyte, of which only the last operation is wrong: whoever has read such a body answers 422.
+WRONG_AT_THE_END = {
+    "operations": [
+        *(
+            {"op": "patch", "kind": "namespaces", "id": "x", "document": {"labels": {"a": str(number)}}}
+            for number in range(9_000)
+        ),
+        {"op": "no such operation", "kind": "namespaces", "id": "x"},
+    ]
+}
+
+
+def test_writes_and_the_fleet_list_do_not_queue_with_the_dry_runs_of_readers(server: live.Server) -> None:
+    small = {"operations": [{"op": "create", "kind": "namespaces", "id": "not-queued", "document": {}}]}
+    with contextlib.ExitStack() as sent:
+        running = [sent.enter_context(Sent(server, "POST", DRY_RUN, LONG)) for _ in range(ledger.DRY_RUNS_AT_ONCE)]
+        waiting = [sent.enter_context(Sent(server, "POST", DRY_RUN, WRONG_AT_THE_END, live.READ)) for _ in range(20)]
+        with server.client() as writer, server.client(live.READ) as reader:
+            assert writer.post("/batch", json=small).status_code == 200
+            assert reader.get("/api/v2/flux/clusters?selector=none").json() == {"inputs": []}
+        for surplus in waiting:
+            head, _ = surplus.answer()
+            assert head.startswith(b"HTTP/1.1 503 "), "nobody has read its body"
+            assert b"\r\nretry-after: 2" in head.lower()
+        assert not any(long.answered for long in running)
 
 
 @pytest.mark.parametrize(

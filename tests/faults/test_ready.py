@@ -11,6 +11,7 @@ import pytest
 import live
 from api.fleets import DEMO_DNS, SEED, assert_problem
 from api.test_authentication import write_tokens
+from flux_resourceset import errors
 
 pytestmark = pytest.mark.quick
 
@@ -31,6 +32,7 @@ def test_only_a_token_shows_where_the_database_was(tmp_path: Path) -> None:
             headers = {"Authorization": value} if value else {}
             problem = assert_problem(stranger.get("/ready", headers=headers), 503, "unavailable")
             assert "log of the server" in problem["detail"]
+            assert problem["title"] == errors.Doubt.title
             for method in ("GET", "HEAD", "POST", "OPTIONS"):
                 for path in ("/health", "/ready", "/ready?x=1", "/openapi.yaml"):
                     answer = stranger.request(method, path, headers=headers)
@@ -40,7 +42,9 @@ def test_only_a_token_shows_where_the_database_was(tmp_path: Path) -> None:
         assert str(database) in told
         for token in (live.READ, live.WRITE):
             answer = stranger.get("/ready", headers={"Authorization": f"Bearer {token}"})
-            assert str(database) in assert_problem(answer, 503, "unavailable")["detail"]
+            problem = assert_problem(answer, 503, "unavailable")
+            assert str(database) in problem["detail"]
+            assert problem["title"] == errors.Doubt.title
         os.rename(tmp_path / "away", database)
         assert stranger.get("/ready").status_code == 200
         os.rename(database, tmp_path / "away")

@@ -38,7 +38,7 @@ operations: st.SearchStrategy[Operation] = st.one_of(
     st.tuples(st.just("cluster"), cluster_ids, st.sampled_from(DNS), catalog, lists),
     st.tuples(st.just("list"), cluster_ids, catalog, lists),
     st.tuples(st.just("rename"), cluster_ids, st.sampled_from(["north", "south"])),
-    st.tuples(st.just("retire"), cluster_ids),
+    st.tuples(st.just("decommission"), cluster_ids),
     st.tuples(st.just("hand over"), cluster_ids, cluster_ids, st.booleans()),
     st.tuples(st.just("assign"), cluster_ids, catalog, ids, st.booleans()),
     st.tuples(st.just("unassign"), cluster_ids, catalog, ids),
@@ -80,7 +80,7 @@ def perform(draft: drafts.Draft, operation: Operation) -> None:
             draft.merge(KNOWN.clusters, id, {FIELDS[kind]: references})
         case "rename", id, name:
             draft.merge(KNOWN.clusters, id, {"cluster_name": name})
-        case "retire", id:
+        case "decommission", id:
             draft.delete(KNOWN.clusters, id)
         case "hand over", giver, taker, create_first:
             dns = draft.require("clusters", giver)["cluster_dns"]

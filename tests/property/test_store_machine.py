@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from contract.folding import fold
 from flux_resourceset import changes
-from flux_resourceset.changes import Change, Entry, Query, Retired, Snapshot, Tombstone
+from flux_resourceset.changes import Change, Decommissioned, Entry, Query, Snapshot, Tombstone
 from flux_resourceset.store import Memo, Store
 from flux_resourceset.store.memory import MemoryStore
 from flux_resourceset.store.sqlite import SqliteStore
@@ -69,11 +69,11 @@ class Stores(RuleBasedStateMachine):
         day=days,
         forced=st.booleans(),
         memo=st.none() | st.tuples(ids, days),
-        retired=st.none() | names,
+        far=st.none() | names,
     )
-    def commit(self, wanted: Any, actor: str, day: int, forced: bool, memo: Any, retired: str | None) -> None:
+    def commit(self, wanted: Any, actor: str, day: int, forced: bool, memo: Any, far: str | None) -> None:
         made = tuple(change for change in (self.change(*item) for item in wanted) if change)
-        came = (Retired(retired, "far"),) if retired else ()
+        came = (Decommissioned(far, "far"),) if far else ()
         revision = self.model.snapshot().revision + 1
         entry = Entry(revision, time(day), actor, None, "r", None, forced, made, came) if made or came else None
         kept = Memo(memo[0], time(memo[1]), "digest", b"\x00\xff") if memo else None
@@ -131,10 +131,12 @@ class Stores(RuleBasedStateMachine):
             before=st.none() | st.integers(1, 9),
             after=st.none() | st.integers(0, 9),
             limit=st.integers(1, 4),
-        )
+        ),
+        page=st.integers(1, 4),
     )
-    def find(self, query: Query) -> None:
-        assert self.system.find(query) == self.model.find(query) == self.reader.find(query)
+    def find(self, query: Query, page: int) -> None:
+        pages = [list(store.find(query, page)) for store in (self.system, self.model, self.reader)]
+        assert pages[0] == pages[1] == pages[2]
 
     @rule(after=st.integers(0, 9), until=st.none() | st.integers(0, 9))
     def read_a_stretch(self, after: int, until: int | None) -> None:

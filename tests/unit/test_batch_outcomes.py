@@ -143,6 +143,18 @@ def test_a_batch_as_a_whole_has_no_index() -> None:
     assert "index" not in caught.value.extra
 
 
+def test_an_unknown_field_is_named_with_its_place_beside_what_else_is_wrong() -> None:
+    known = op("create", "namespaces", "x", document={})
+    with pytest.raises(errors.Invalid) as caught:
+        operations.parsed(KNOWN, {"operations": [known, op("create", "namespaces", "y", docs={}, **{"a/b": 1})]}, Budget())
+    assert caught.value.violations == (
+        ("/operations/1/docs", "is not a known field"),
+        ("/operations/1/a~1b", "is not a known field"),
+        ("/operations/1/document", "is required"),
+    )
+    assert caught.value.extra["index"] == 1
+
+
 def test_a_batch_touches_a_bounded_number_of_documents(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operations, "MAX_DOCUMENTS", 2)
     refusal = refusal_of(

@@ -270,7 +270,7 @@ def test_a_history_does_not_lead_to_dependencies_in_a_circle(tmp_path: Path) -> 
     ledger = samples.ledger_of(KNOWN)
     path = file_of(export_of(fleet_of(), depend, history=True), tmp_path / "fleet.json")
     with pytest.raises(errors.Invalid, match="makes a cycle"):
-        transfer.imported(ledger, path, replace=False)
+        transfer.import_file(ledger, path, replace=False)
     assert imports.is_empty(ledger.fleet)
 
 
@@ -288,12 +288,12 @@ def test_a_history_obeys_the_rules_that_bind_documents_together(tmp_path: Path, 
     path = file_of(data, tmp_path / "fleet.json")
     ledger = samples.ledger_of(KNOWN)
     if older:
-        transfer.imported(ledger, path, replace=False)
+        transfer.import_file(ledger, path, replace=False)
         assert samples.history(ledger)[-1].forgone == (Forgone("namespaces", "nowhere"),)
         assert ledger.fleet.revision == len(data["history"]) + 1
         return
     with pytest.raises(errors.Invalid, match="/namespaces/2/id"):
-        transfer.imported(ledger, path, replace=False)
+        transfer.import_file(ledger, path, replace=False)
     assert imports.is_empty(ledger.fleet)
 
 
@@ -329,7 +329,7 @@ def meanwhile(ledger: Ledger, kind: str, document: Document) -> Callable[[import
 def test_the_plan_tells_what_changes_for_whom(older: tuple[Ledger, Path]) -> None:
     ledger, path = older
     plans: list[imports.Plan] = []
-    transfer.imported(ledger, path, replace=True, agree=plans.append)
+    transfer.import_file(ledger, path, replace=True, agree=plans.append)
     assert [str(effect) for effect in plans[0].effects] == [
         "whole.example.com loses inputs: namespaces 1 lost, 1 gained",
         "later.example.com vanishes",
@@ -337,6 +337,17 @@ def test_the_plan_tells_what_changes_for_whom(older: tuple[Ledger, Path]) -> Non
     ]
     assert not plans[0].into_empty
     assert any('namespaces "lost"' in text for text in plans[0].warnings)
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_the_outcome_of_an_import_tells_what_its_plan_told(tmp_path: Path, history: bool) -> None:
+    path = file_of(export_of(fleet_of(), history=history), tmp_path / "fleet.json")
+    ledger = samples.ledger_of(KNOWN)
+    plans: list[imports.Plan] = []
+    outcome = transfer.import_file(ledger, path, replace=False, agree=plans.append)
+    assert list(outcome.warnings) == plans[0].warnings != []
+    assert outcome.entry == samples.history(ledger)[-1]
+    assert (outcome.result, outcome.revision) == (sum(map(len, ledger.fleet.documents.values())), ledger.fleet.revision)
 
 
 def test_nothing_is_done_that_was_not_agreed_to(older: tuple[Ledger, Path]) -> None:
@@ -347,21 +358,21 @@ def test_nothing_is_done_that_was_not_agreed_to(older: tuple[Ledger, Path]) -> N
         raise errors.StartupError("no")
 
     with pytest.raises(errors.StartupError):
-        transfer.imported(ledger, path, replace=True, agree=decline)
+        transfer.import_file(ledger, path, replace=True, agree=decline)
     assert answers(ledger) == before
 
 
 def test_nothing_is_done_but_what_was_agreed_to(older: tuple[Ledger, Path]) -> None:
     ledger, path = older
     with pytest.raises(errors.Conflict, match="try again"):
-        transfer.imported(ledger, path, replace=True, agree=meanwhile(ledger, "clusters", cluster("new")))
+        transfer.import_file(ledger, path, replace=True, agree=meanwhile(ledger, "clusters", cluster("new")))
     assert "new.example.com" in ledger.fleet.cluster_ids
     assert "later.example.com" in ledger.fleet.cluster_ids
 
 
 def test_what_does_not_matter_to_the_plan_may_happen_meanwhile(older: tuple[Ledger, Path]) -> None:
     ledger, path = older
-    transfer.imported(ledger, path, replace=True, agree=meanwhile(ledger, "namespaces", namespace("x")))
+    transfer.import_file(ledger, path, replace=True, agree=meanwhile(ledger, "namespaces", namespace("x")))
     assert "whole.example.com" in ledger.fleet.cluster_ids
 
 
@@ -369,7 +380,7 @@ def test_what_does_not_matter_to_the_plan_may_happen_meanwhile(older: tuple[Ledg
 def test_somebody_who_fills_the_store_meanwhile_is_not_replaced(older: tuple[Ledger, Path], replace: bool) -> None:
     ledger = samples.ledger_of(KNOWN)
     with pytest.raises(errors.Conflict):
-        transfer.imported(ledger, older[1], replace, agree=meanwhile(ledger, "clusters", cluster("new")))
+        transfer.import_file(ledger, older[1], replace, agree=meanwhile(ledger, "clusters", cluster("new")))
     assert ledger.fleet.cluster_ids == {"new.example.com": "new"}
 
 
@@ -380,7 +391,7 @@ def test_an_empty_file_takes_the_place_of_nothing(tmp_path: Path, history: bool,
     ledger = samples.ledger_of(KNOWN)
     create(ledger, filled, cluster() if filled == "clusters" else namespace("a"))
     with pytest.raises(errors.Invalid, match=r"empty\.json: holds no documents.*import another file"):
-        transfer.imported(ledger, empty, replace=True)
+        transfer.import_file(ledger, empty, replace=True)
     assert ledger.fleet.revision == 1
 
 
@@ -392,5 +403,5 @@ def test_a_file_without_clusters_takes_the_place_of_no_cluster(tmp_path: Path, h
     ledger = fleet_of()
     before = answers(ledger)
     with pytest.raises(errors.Invalid, match="holds no clusters, and the fleet has 2"):
-        transfer.imported(ledger, path, replace=True)
+        transfer.import_file(ledger, path, replace=True)
     assert answers(ledger) == before

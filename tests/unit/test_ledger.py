@@ -214,6 +214,17 @@ def test_two_ledgers_on_one_store_see_each_other_at_once(tmp_path: Path) -> None
         ledger.close()
 
 
+@pytest.mark.parametrize("ids", [(), ("a", "b")])
+def test_what_is_recorded_unchecked_has_an_outcome_like_any_write(ids: tuple[str, ...]) -> None:
+    ledger = samples.ledger_of(KNOWN)
+    create(ledger, "namespaces", namespace("here"))
+    made = tuple(changes.Change("unknown", id, "create", None, {"id": id}) for id in ids)
+    outcome = ledger.record(lambda state: (made, state.views), ORIGIN)
+    assert (outcome.base_revision, outcome.revision, outcome.warnings) == (1, 2 if ids else 1, ())
+    assert (outcome.entry and outcome.entry.changes) == (made or None)
+    assert ledger.fleet.revision == outcome.revision
+
+
 def test_a_store_put_in_the_place_of_another_is_read_anew() -> None:
     store = MemoryStore()
     ledger, other = samples.ledger_of(KNOWN, store), samples.ledger_of(KNOWN, store)
@@ -223,7 +234,8 @@ def test_a_store_put_in_the_place_of_another_is_read_anew() -> None:
     def build(state: Fleet) -> tuple[Snapshot, list[Entry]]:
         return Snapshot("new", 0, {}, ()), []
 
-    ledger.restore(build)
+    outcome = ledger.restore(build, ("a warning",))
+    assert (outcome.entry, outcome.revision, outcome.warnings) == (None, 0, ("a warning",))
     assert ledger.fleet.epoch == "new"
     other.follower.refresh()
     assert other.fleet.epoch == "new"

@@ -74,7 +74,7 @@ def op(word: str, kind: str, id: str, **more: Any) -> dict[str, Any]:
         (op("assign", "namespaces", "team", environment="moon"), "/operations/0/environment"),
         (op("assign", "namespaces", "team", selector="a in b"), "/operations/0/selector"),
         ({"op": "create", "kind": "namespaces"}, "/operations/0"),
-        (op("create", "namespaces", "a", document={}, more=1), "/operations/0"),
+        (op("create", "namespaces", "a", document={}, more=1), "/operations/0/more"),
         (5, "/operations/0"),
     ],
 )

@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from flux_resourceset import errors, imports, transfer
+from flux_resourceset import errors, imports, merge, transfer
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.ledger import Ledger
 from unit import samples
@@ -50,8 +49,9 @@ def test_the_demo_seed_is_the_fleet_of_the_book(ledger: Ledger) -> None:
     assert (demo["environment"], demo["cluster_dns"]) == ("dev", "demo-cluster-01.k8s.example.com")
     assert set(demo["patches"]["podinfo"]) == {"replicaCount", "ui.color", "ui.message"}
     assert stored(ledger, "rolebindings", "platform-admins")["role"] == "cluster-admin"
-    answer = msgspec.json.decode(ledger.fleet.answer(b"demo-cluster-01.k8s.example.com/platform-components"))
-    assert answer["inputs"][0]["source"] == {"oci_url": "https://charts.jetstack.io", "oci_tag": "latest"}
+    components = {id: document.body for id, document in ledger.fleet.documents["platform_components"].items()}
+    inputs = merge.inputs(KNOWN.referenced_by_name["platform_components"], demo, components)
+    assert inputs[0]["source"] == {"oci_url": "https://charts.jetstack.io", "oci_tag": "latest"}
 
 
 def test_a_seed_is_one_transaction_of_the_actor_seed(ledger: Ledger) -> None:
@@ -130,7 +130,7 @@ def test_every_violation_of_a_bad_seed_is_named(ledger: Ledger, tmp_path: Path) 
         'clusters "c1": /extra is not a known field',
         'clusters "c2": /labels/- must be',
         'namespaces "kube-system": /id must not be a system namespace',
-        "namespaces: id 'a' stands there 2 times",
+        'namespaces: duplicate id "a"',
     ):
         assert part in found
 
@@ -139,8 +139,8 @@ def test_what_a_bad_document_repeats_is_named_and_what_it_rightly_refers_to_is_n
     bad = cluster("c1", environment="moon", namespaces=[{"id": "a"}])
     content = {"clusters": [bad, cluster("c1"), cluster("c2", cluster_dns="c1.example.com")], "namespaces": [namespace("a")]}
     found = refusal(ledger, seed_file(tmp_path, content))
-    assert "clusters: id 'c1' stands there 2 times" in found
-    assert "clusters: cluster_dns 'c1.example.com' stands there 3 times" in found
+    assert 'clusters: duplicate id "c1"' in found
+    assert 'clusters: duplicate cluster_dns "c1.example.com"' in found
     assert "not found" not in found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from flux_resourceset import drafts, errors
-from flux_resourceset.changes import Retired
+from flux_resourceset.changes import Decommissioned
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.store.memory import MemoryStore
@@ -91,10 +91,10 @@ def test_what_a_part_says_is_not_blamed_for_the_rest_of_the_cluster(ledger: Ledg
     assert [ref["id"] for ref in stored(ledger, "clusters", "c1")["namespaces"]] == ["later", "free"]
 
 
-# Names that were retired elsewhere
+# Names that were decommissioned elsewhere
 
 
-def retired(ledger: Ledger, *work: str) -> tuple[Retired, ...]:
+def taken(ledger: Ledger, *work: str) -> tuple[Decommissioned, ...]:
     """What a draft takes over of these names, after deleting and creating the clusters before the colons."""
     draft = drafts.Draft(ledger.fleet)
     for word in work:
@@ -104,18 +104,18 @@ def retired(ledger: Ledger, *work: str) -> tuple[Retired, ...]:
         elif verb == "create":
             draft.create(CLUSTERS, cluster(id))
         else:
-            draft.retire(f"{id}.example.com", id)
-    return draft.retired()
+            draft.take_tombstone(f"{id}.example.com", id)
+    return draft.taken_tombstones()
 
 
 def test_a_tombstone_is_taken_over_unless_its_name_lives_or_is_buried_already(ledger: Ledger) -> None:
-    assert retired(ledger, "retire c9") == (Retired("c9.example.com", "c9"),)
-    assert retired(ledger, "retire c1") == ()
-    assert retired(ledger, "retire c9", "create c9") == ()
-    assert retired(ledger, "delete c1", "retire c1") == (Retired("c1.example.com", "c1"),)
-    assert retired(ledger, "delete c2", "retire c1") == ()
+    assert taken(ledger, "take c9") == (Decommissioned("c9.example.com", "c9"),)
+    assert taken(ledger, "take c1") == ()
+    assert taken(ledger, "take c9", "create c9") == ()
+    assert taken(ledger, "delete c1", "take c1") == (Decommissioned("c1.example.com", "c1"),)
+    assert taken(ledger, "delete c2", "take c1") == ()
     write(ledger, lambda draft: draft.delete(CLUSTERS, "c2"))
-    assert retired(ledger, "retire c2") == ()
+    assert taken(ledger, "take c2") == ()
 
 
 # Kinds that are away

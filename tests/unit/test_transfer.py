@@ -62,7 +62,7 @@ def state(ledger: Ledger) -> Any:
 def refusal(ledger: Ledger, path: Path, replace: bool = False) -> str:
     before = state(ledger), ledger.fleet.revision
     with pytest.raises(errors.Error) as caught:
-        transfer.imported(ledger, path, replace)
+        transfer.import_file(ledger, path, replace)
     ledger.follower.refresh()
     assert (state(ledger), ledger.fleet.revision) == before
     return str(caught.value)
@@ -72,7 +72,7 @@ def refusal(ledger: Ledger, path: Path, replace: bool = False) -> str:
 def test_a_fleet_survives_the_journey(ledger: Ledger, tmp_path: Path, history: bool) -> None:
     path = export_of(ledger, tmp_path / "fleet.json", history)
     arrived = samples.ledger_of(KNOWN, SqliteStore(tmp_path / "fleet.db"))
-    assert transfer.imported(arrived, path, replace=False) == 4
+    assert transfer.import_file(arrived, path, replace=False).result == 4
     assert state(arrived) == state(ledger)
     assert arrived.fleet.dangling() == [("c1", "namespaces", "lost")]
     assert arrived.fleet.answer(b"old.example.com/namespaces") == b'{"inputs":[]}'
@@ -82,7 +82,7 @@ def test_a_fleet_survives_the_journey(ledger: Ledger, tmp_path: Path, history: b
 
 def test_history_goes_along_when_it_is_asked_for(ledger: Ledger, tmp_path: Path) -> None:
     arrived = samples.ledger_of(KNOWN)
-    transfer.imported(arrived, export_of(ledger, tmp_path / "fleet.json", history=True), replace=False)
+    transfer.import_file(arrived, export_of(ledger, tmp_path / "fleet.json", history=True), replace=False)
     assert samples.history(arrived) == samples.history(ledger)
     assert arrived.fleet.documents == ledger.fleet.documents
     entry = create(arrived, "namespaces", namespace("next"))
@@ -92,7 +92,7 @@ def test_history_goes_along_when_it_is_asked_for(ledger: Ledger, tmp_path: Path)
 
 def test_without_history_an_import_is_one_transaction(ledger: Ledger, tmp_path: Path) -> None:
     arrived = samples.ledger_of(KNOWN)
-    transfer.imported(arrived, export_of(ledger, tmp_path / "fleet.json"), replace=False)
+    transfer.import_file(arrived, export_of(ledger, tmp_path / "fleet.json"), replace=False)
     (entry,) = samples.history(arrived)
     assert (entry.actor, {change.operation for change in entry.changes}) == ("import", {"create"})
 
@@ -108,7 +108,7 @@ def test_an_export_is_the_same_twice_and_lies_in_order(ledger: Ledger) -> None:
 def test_an_export_of_an_export_is_that_export(ledger: Ledger, tmp_path: Path) -> None:
     path = export_of(ledger, tmp_path / "fleet.json", history=True)
     arrived = samples.ledger_of(KNOWN)
-    transfer.imported(arrived, path, replace=False)
+    transfer.import_file(arrived, path, replace=False)
     assert transfer.export_now(arrived.follower, True) == path.read_bytes()
 
 
@@ -118,7 +118,7 @@ def test_an_export_beside_a_writer_is_of_one_moment(tmp_path: Path) -> None:
     create(writer, "namespaces", namespace("a"))
     path = export_of(exporter, tmp_path / "fleet.json", history=True)
     arrived = samples.ledger_of(KNOWN)
-    transfer.imported(arrived, path, replace=False)
+    transfer.import_file(arrived, path, replace=False)
     assert set(arrived.fleet.documents["namespaces"]) == {"a"}
 
 
@@ -136,7 +136,7 @@ def test_an_export_while_somebody_writes_is_of_one_moment(tmp_path: Path) -> Non
     path = export_of(samples.ledger_of(KNOWN, Busy()), tmp_path / "fleet.json", history=True)
     data = json.loads(path.read_text())
     assert len(data["history"]) == data["revision"] == len(data["documents"]["namespaces"])
-    transfer.imported(samples.ledger_of(KNOWN), path, replace=False)
+    transfer.import_file(samples.ledger_of(KNOWN), path, replace=False)
 
 
 def test_an_export_with_history_is_refused_where_the_log_is_not_whole(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_an_export_with_history_is_refused_where_the_log_is_not_whole(tmp_path: 
     with pytest.raises(errors.Unavailable, match="1 of 2 revisions; export without history"):
         transfer.export_now(folded.follower, True)
     arrived = samples.ledger_of(KNOWN)
-    transfer.imported(arrived, export_of(folded, tmp_path / "fleet.json"), replace=False)
+    transfer.import_file(arrived, export_of(folded, tmp_path / "fleet.json"), replace=False)
     assert set(arrived.fleet.documents["namespaces"]) == {"a", "b"}
 
 
@@ -170,7 +170,7 @@ def test_an_empty_fleet_can_be_moved(tmp_path: Path) -> None:
     for history in (False, True):
         path = export_of(samples.ledger_of(KNOWN), tmp_path / "fleet.json", history)
         arrived = samples.ledger_of(KNOWN)
-        assert transfer.imported(arrived, path, replace=False) == 0
+        assert transfer.import_file(arrived, path, replace=False).result == 0
         assert imports.is_empty(arrived.fleet)
 
 
@@ -191,7 +191,7 @@ def test_replacing_puts_the_file_in_the_place_of_everything(ledger: Ledger, tmp_
     other = samples.ledger_of(KNOWN)
     create(other, "namespaces", namespace("mine"), namespace("a", allow_prune=True))
     create(other, "clusters", cluster("c1", namespaces=[{"id": "mine"}]))
-    transfer.imported(other, path, replace=True)
+    transfer.import_file(other, path, replace=True)
     assert state(other)[0] == state(ledger)[0]
     assert other.fleet.answer(b"c1.example.com/namespaces") == ledger.fleet.answer(b"c1.example.com/namespaces")
 
@@ -200,7 +200,7 @@ def test_replacing_keeps_the_log(ledger: Ledger, tmp_path: Path) -> None:
     path = export_of(ledger, tmp_path / "fleet.json")
     other = samples.ledger_of(KNOWN)
     create(other, "clusters", cluster("mine"))
-    transfer.imported(other, path, replace=True)
+    transfer.import_file(other, path, replace=True)
     assert [entry.actor for entry in samples.history(other)] == ["tester", "import"]
 
 
@@ -236,7 +236,7 @@ def test_absence_in_a_file_is_no_decommission(tmp_path: Path, history: bool, dec
     write(here, lambda draft: draft.delete(KNOWN.clusters, "moved"))
     create(here, "clusters", cluster("moved", cluster_dns="new-name.example.com"))
     follower.follower.refresh()
-    transfer.imported(here, path, replace=True, decommission_absent=decommission)
+    transfer.import_file(here, path, replace=True, decommission_absent=decommission)
     expected = {
         "kept.example.com": "a",
         "later.example.com": absent,
@@ -259,7 +259,7 @@ def test_a_tombstone_in_the_file_counts_as_it_is(ledger: Ledger, tmp_path: Path,
     path = export_of(ledger, tmp_path / "fleet.json", history)
     create(ledger, "clusters", cluster("old"), cluster("later"))
     plans: list[imports.Plan] = []
-    transfer.imported(ledger, path, replace=True, agree=plans.append)
+    transfer.import_file(ledger, path, replace=True, agree=plans.append)
     assert (served(ledger, "old.example.com"), served(ledger, "later.example.com")) == ("[]", "404")
     assert [str(effect) for effect in plans[0].effects] == ["old.example.com is decommissioned", "later.example.com vanishes"]
 
@@ -270,7 +270,7 @@ def test_a_name_that_goes_from_one_cluster_to_another_lives_on(tmp_path: Path) -
     path = export_of(here, tmp_path / "fleet.json")
     other = samples.ledger_of(KNOWN)
     create(other, "clusters", cluster("c1", cluster_dns="b.example.com"), cluster("c2", cluster_dns="c.example.com"))
-    transfer.imported(other, path, replace=True)
+    transfer.import_file(other, path, replace=True)
     assert other.fleet.cluster_ids == {"a.example.com": "c1", "b.example.com": "c2"}
     assert other.fleet.tombstones == {}
     assert samples.history(other)[-1].vanished == ("c.example.com",)
@@ -281,14 +281,14 @@ def test_replacing_may_give_a_cluster_another_name(ledger: Ledger, tmp_path: Pat
     path = export_of(ledger, tmp_path / "fleet.json")
     other = samples.ledger_of(KNOWN)
     create(other, "clusters", cluster("c1", cluster_dns="before.example.com"))
-    transfer.imported(other, path, replace=True, decommission_absent=decommission)
+    transfer.import_file(other, path, replace=True, decommission_absent=decommission)
     assert served(other, "before.example.com") == answer
     assert other.fleet.cluster_ids == {"c1.example.com": "c1"}
 
 
 def test_replacing_what_is_equal_changes_no_document(ledger: Ledger, tmp_path: Path) -> None:
     before = state(ledger)
-    transfer.imported(ledger, export_of(ledger, tmp_path / "fleet.json"), replace=True)
+    transfer.import_file(ledger, export_of(ledger, tmp_path / "fleet.json"), replace=True)
     assert state(ledger) == before
 
 
@@ -297,7 +297,7 @@ def test_a_name_that_lives_is_not_buried_by_a_tombstone(ledger: Ledger, tmp_path
     for history in (False, True):
         path = export_of(ledger, tmp_path / "fleet.json", history)
         arrived = samples.ledger_of(KNOWN)
-        transfer.imported(arrived, edited(path, lambda data: data["tombstones"].append(tombstone)), replace=False)
+        transfer.import_file(arrived, edited(path, lambda data: data["tombstones"].append(tombstone)), replace=False)
         assert set(arrived.fleet.tombstones) == {"old.example.com"}
 
 
@@ -322,7 +322,7 @@ def test_a_file_that_was_cut_is_refused(ledger: Ledger, tmp_path: Path) -> None:
         (lambda data: data.update(format="other/v1"), "format must be flux-resourceset/v1"),
         (lambda data: data.pop("documents"), "documents"),
         (lambda data: data["documents"].update(gadgets=[]), "'gadgets' is no kind here"),
-        (lambda data: data["documents"]["namespaces"].append({"id": "a"}), "id 'a' stands there 2 times"),
+        (lambda data: data["documents"]["namespaces"].append({"id": "a"}), 'duplicate id "a"'),
         (lambda data: data["documents"]["clusters"].append(cluster("c2", cluster_dns="c1.example.com")), "cluster_dns"),
         (lambda data: data["documents"]["clusters"][0].update(environment="moon"), "/environment"),
         (lambda data: data["documents"]["clusters"].append({}), "/cluster_dns is required"),
@@ -354,7 +354,7 @@ def test_documents_of_an_older_release_are_completed(ledger: Ledger, tmp_path: P
     path = export_of(ledger, tmp_path / "fleet.json")
     edited(path, lambda data: data["documents"]["namespaces"][0].pop("allow_prune"))
     arrived = samples.ledger_of(KNOWN)
-    transfer.imported(arrived, path, replace=False)
+    transfer.import_file(arrived, path, replace=False)
     assert samples.stored(arrived, "namespaces", "a")["allow_prune"] is False
 
 

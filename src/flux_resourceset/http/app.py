@@ -164,7 +164,7 @@ class _OwnRoutes:
             principal: Principal | None = request.scope["state"].get("principal")
             if principal is not None and Right.READ in principal.rights:
                 raise
-            raise errors.Unavailable(
+            raise errors.Doubt(
                 "not ready; the log of the server says why, and so does this path with a token that is not bound to a cluster"
             ) from exc
         if self._doubt:
@@ -173,7 +173,7 @@ class _OwnRoutes:
         return messages.json_response({"status": "ok"})
 
     async def openapi(self, request: Request) -> Response:
-        return await long_answers.whole_answer(self._document, "application/yaml")
+        return await long_answers.whole_answer(request, self._document, "application/yaml")
 
     async def metrics(self, request: Request) -> Response:
         messages.query(request)

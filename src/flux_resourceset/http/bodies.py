@@ -1,4 +1,4 @@
-"""Request bodies: of the right type, not too large, and strict JSON; long ones are read in threads."""
+"""Request bodies: of the right type, not too large, and strict JSON; long ones are decoded in threads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from starlette.requests import Request
 
-from flux_resourceset import errors, json_pieces, strict_json, threads
+from flux_resourceset import errors, json_pieces, strict_json
+from flux_resourceset.http import request_threads
 
 T = TypeVar("T")
 
@@ -30,40 +31,51 @@ async def read(request: Request, media_types: tuple[str, ...] = JSON, *, empty: 
     raw = await _raw(request, limit)
     if not raw and empty is not None:
         return empty
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type not in media_types:
-        raise errors.UnsupportedMediaType(
-            f"Content-Type is {media_type or 'missing'}; send {' or '.join(media_types)}", headers={"Accept": media_types[0]}
-        )
+    _check_type(request, media_types)
     if len(raw) > _QUICK_BYTES:
-        return await _run(request, strict_json.decoded, raw)
+        return await request_threads.run(request, strict_json.decoded, raw)
     return strict_json.decoded(raw)
 
 
 async def read_bulk(request: Request, parsed: Callable[[Any], T]) -> T:
     """What is made of the body of a request for much at once; the body itself is let go."""
-    return await _run(request, _made, parsed, await read(request, limit=BULK if _may_write(request) else DOCUMENT))
+    unread = await receive_bulk(request)
+    return await request_threads.run(request, unread.read, parsed)
 
 
-def _made(parsed: Callable[[Any], T], body: Any) -> T:
-    try:
-        return parsed(body)
-    finally:
-        json_pieces.let_go(body, 3)
+async def receive_bulk(request: Request) -> Unread:
+    raw = await _raw(request, BULK if request.state.principal.may_write else DOCUMENT)
+    _check_type(request, JSON)
+    return Unread(raw)
+
+
+class Unread:
+    """A body that is here and not yet decoded."""
+
+    def __init__(self, raw: bytearray) -> None:
+        self._raw = raw
+
+    def read(self, parsed: Callable[[Any], T]) -> T:
+        """What is made of it, once; takes long, so in a thread."""
+        body = strict_json.decoded(self._raw)
+        self._raw.clear()  # nobody needs both
+        try:
+            return parsed(body)
+        finally:
+            json_pieces.let_go(body, 3)
 
 
 async def let_go(request: Request, value: Any, levels: int) -> None:
     """Free what came with a request and is not needed any more, piece by piece."""
-    await _run(request, json_pieces.let_go, value, levels)
+    await request_threads.run(request, json_pieces.let_go, value, levels)
 
 
-async def _run(request: Request, work: Callable[..., T], *arguments: object) -> T:
-    """Those who may write do not wait for those who may not."""
-    return await threads.run(threads.FOR_WRITERS if _may_write(request) else threads.FOR_ALL, work, *arguments)
-
-
-def _may_write(request: Request) -> bool:
-    return bool(request.state.principal.may_write)
+def _check_type(request: Request, media_types: tuple[str, ...]) -> None:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type not in media_types:
+        raise errors.UnsupportedMediaType(
+            f"Content-Type is {media_type or 'missing'}; send {' or '.join(media_types)}", headers={"Accept": media_types[0]}
+        )
 
 
 async def _raw(request: Request, limit: Limit) -> bytearray:

@@ -15,6 +15,8 @@ from starlette.responses import Response
 
 from flux_resourceset import __version__, changes, errors, imports, json_pieces, operations, outcomes, transfer
 from flux_resourceset.budgets import Budget
+from flux_resourceset.changes import Origin
+from flux_resourceset.drafts import Draft
 from flux_resourceset.http import bodies, long_answers, messages
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.outcomes import Idempotency, Outcome
@@ -45,24 +47,29 @@ class BulkRoutes:
     async def batch(self, request: Request) -> Response:
         dry_run = messages.flag(messages.query(request, frozenset({"dry_run"})), "dry_run")
         origin, key = messages.origin(request), _idempotency_key(request)
+        if dry_run:
+            return await self._dry_run(request, origin)
 
         def parsed(body: Any) -> tuple[operations.Batch, str, Budget]:
-            digest = "" if dry_run or key is None else _digest(body)
-            budget = Budget(*(_DRY_RUN if dry_run else _WRITE), time.monotonic)  # counts from here: uploads may take their time
+            budget = Budget(*_WRITE, time.monotonic)  # counts from here: uploads may take their time
+            digest = "" if key is None else _digest(body)
             return operations.Batch(operations.parsed(self._ledger.kinds, body, budget)), digest, budget
 
         batch, digest, budget = await bodies.read_bulk(request, parsed)
-        if key is not None and not dry_run:
+        if key is not None:
             idempotency: Idempotency[None] = Idempotency(
-                f"{origin.actor} {key}", digest, lambda outcome: b"".join(_answer(batch, outcome, dry_run))
+                f"{origin.actor} {key}", digest, lambda outcome: b"".join(_answer(batch, outcome, dry_run=False))
             )
             return _json(await self._ledger.write_once(batch.work, origin, idempotency, budget, batch.blamed))
-        if dry_run:
-            work = self._ledger.rehearse(batch.work, origin, budget, batch.blamed)
-            pieces = _last_answer(batch, [await _while_listening(request, work)], dry_run)
-        else:
-            pieces = _last_answer(batch, [await self._ledger.write(batch.work, origin, budget, batch.blamed)], dry_run)
-        return await long_answers.json_answer(request, pieces)
+        outcome = [await self._ledger.write(batch.work, origin, budget, batch.blamed)]
+        return await long_answers.json_answer(request, _last_answer(batch, outcome, dry_run=False))
+
+    async def _dry_run(self, request: Request, origin: Origin) -> Response:
+        unread = _UnreadBatch(await bodies.receive_bulk(request))
+        budget = Budget(*_DRY_RUN, time.monotonic)
+        rehearsal = self._ledger.rehearse(unread.work, origin, budget, unread.blamed)
+        outcome = [await _while_listening(request, rehearsal)]
+        return await long_answers.json_answer(request, _last_answer(unread.batch, outcome, dry_run=True))
 
     async def export(self, request: Request) -> Response:
         history = messages.flag(messages.query(request, frozenset({"history"})), "history")
@@ -88,6 +95,23 @@ class BulkRoutes:
     def _export(self, body: Any) -> imports.Export:
         _check_count(body)
         return transfer.parsed(self._ledger.kinds, body, "the body")
+
+
+class _UnreadBatch:
+    """One whose body is read when its turn has come, by the thread that carries it out: what waits for a turn costs no more
+    than its bytes, however many wait."""
+
+    batch: operations.Batch
+
+    def __init__(self, body: bodies.Unread) -> None:
+        self._body = body
+
+    def work(self, draft: Draft) -> None:
+        self.batch = self._body.read(lambda body: operations.Batch(operations.parsed(draft.kinds, body, draft.budget)))
+        self.batch.work(draft)
+
+    def blamed(self, refusal: errors.Refusal) -> errors.Refusal:
+        return self.batch.blamed(refusal)
 
 
 def _check_count(body: Any) -> None:

@@ -7,31 +7,31 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from flux_resourceset import threads
+from flux_resourceset.http import request_threads
 
 _STEP_BYTES = 256 * 1024  # of an answer: what a client does not take yet is not made yet
 
 
 async def json_answer(request: Request, pieces: Iterator[bytes], headers: Mapping[str, str] | None = None) -> Response:
     """A short answer as a whole; a long one made while it is read, so that whoever does not read it costs little."""
-    first, over = await threads.run(threads.FOR_ALL, _step, pieces)
+    first, over = await request_threads.run(request, _step, pieces)
     if not over and request.scope["http_version"] == "1.0":  # knows no chunks
-        first, over = first + await threads.run(threads.FOR_ALL, b"".join, pieces), True
+        first, over = first + await request_threads.run(request, b"".join, pieces), True
     if over:
         return Response(first, headers=headers, media_type="application/json")
-    return StreamingResponse(_steps(first, pieces), headers=headers, media_type="application/json")
+    return StreamingResponse(_steps(request, first, pieces), headers=headers, media_type="application/json")
 
 
-async def whole_answer(make: Callable[[], bytes], media_type: str) -> Response:
+async def whole_answer(request: Request, make: Callable[[], bytes], media_type: str) -> Response:
     """One that is made in one go."""
-    return Response(await threads.run(threads.FOR_ALL, make), media_type=media_type)
+    return Response(await request_threads.run(request, make), media_type=media_type)
 
 
-async def _steps(first: bytes, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _steps(request: Request, first: bytes, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     yield first
     over = False
     while not over:
-        step, over = await threads.run(threads.FOR_ALL, _step, pieces)
+        step, over = await request_threads.run(request, _step, pieces)
         yield step
 
 

@@ -52,7 +52,7 @@ def query(request: Request, allowed: frozenset[str] = frozenset()) -> dict[str, 
             known = f"there are {', '.join(sorted(allowed))}" if allowed else "this path takes none"
             raise errors.BadQuery(f"query parameter {name!r} is not known; {known}")
         if name in params:
-            raise errors.BadQuery(f"query parameter {name!r} is given twice")
+            raise errors.BadQuery(f"duplicate query parameter {name!r}")
         params[name] = value
     return params
 

@@ -166,7 +166,7 @@ def _parameters() -> dict[str, Schema]:
         "Selector": query(
             "selector",
             "Label selector of Kubernetes.",
-            {"type": "string", "pattern": r"^[A-Za-z0-9\s=!<>(),._/-]*$", "example": "tier=edge,team!=x,zone in (a,b),!beta"},
+            {"type": "string", "pattern": r"^[A-Za-z0-9\s=!<>(),._/-]*$", "example": "zone=edge,team!=x,region in (a,b),!beta"},
         ),
         "Limit": query("limit", "At most so many; all if left out.", whole),
         "ChangesLimit": query("limit", "At most so many transactions.", {**whole, "maximum": 1000, "default": 100}),
@@ -188,12 +188,20 @@ def _responses() -> dict[str, Schema]:
             "content": {
                 "application/problem+json": {
                     "schema": schemas.ref("InvalidProblem" if family is errors.Invalid else "Problem"),
-                    "examples": {refusal.code: {"value": _problem(refusal)} for refusal in (family, *family.__subclasses__())},
+                    "examples": _examples(family),
                 }
             },
         }
         for family in errors.Refusal.__subclasses__()
     }
+
+
+def _examples(family: type[errors.Refusal]) -> dict[str, Any]:
+    """By their codes; what shares the code of its family goes by its own name."""
+    shown = {family.code: family}
+    for refusal in family.__subclasses__():
+        shown[refusal.__name__.lower() if refusal.code in shown else refusal.code] = refusal
+    return {name: {"value": _problem(refusal)} for name, refusal in shown.items()}
 
 
 def _problem(refusal: type[errors.Refusal]) -> dict[str, Any]:

@@ -214,7 +214,11 @@ def _problems() -> dict[str, Schema]:
             "title": _text("What the code means."),
             "status": {"type": "integer", "description": "The HTTP status."},
             "detail": _text("What happened here, and what to do about it."),
-            "code": {"type": "string", "enum": [refusal.code for refusal in refusals()], "description": "Stable; for programs."},
+            "code": {
+                "type": "string",
+                "enum": list(dict.fromkeys(refusal.code for refusal in refusals())),
+                "description": "Stable; for programs.",
+            },
             "request_id": _text("The X-Request-Id of the request, as the log of the server has it."),
         }
     )
@@ -344,7 +348,7 @@ def _cluster_operations(kinds: Kinds) -> Iterator[Schema]:
     ids = _array({"type": "string"}, "Ids of the clusters that are meant; or say it with selector and environment.")
     which: dict[str, Schema] = {
         "clusters": nullable(ids),
-        "selector": nullable(_text("Label selector for the clusters that are meant.", example="tier=edge")),
+        "selector": nullable(_text("Label selector for the clusters that are meant.", example="zone=edge")),
         "environment": nullable(_text("Environment of the clusters that are meant.", enum=list(kinds.environments))),
     }
     said = {"anyOf": [{"required": [name]} for name in which]}

@@ -6,11 +6,12 @@ Its methods block, so they are called in threads, any of them at any time; but f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple, Protocol, Self
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
 
+from flux_resourceset import errors
 from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, Stored, View
 
 
@@ -41,6 +42,28 @@ class Outline(NamedTuple):
     head: Head
     changed: frozenset[tuple[str, str]]
     views: tuple[View, ...]
+
+
+Weighted = TypeVar("Weighted")
+
+
+def pages(found: Iterable[Weighted], weight: Callable[[Weighted], int], most: int) -> Iterator[list[Weighted]]:
+    """In their order, as many at a time as weigh no more than that together, or one that weighs more."""
+    page: list[Weighted] = []
+    weighs = 0
+    for item in found:
+        more = max(1, weight(item))  # an entry may bring names only
+        if page and weighs + more > most:
+            yield page
+            page, weighs = [], 0
+        page.append(item)
+        weighs += more
+    if page:
+        yield page
+
+
+def replaced_meanwhile() -> errors.Doubt:
+    return errors.Doubt("the log was replaced while it was searched; ask again")
 
 
 class Transaction(Protocol):
@@ -117,8 +140,12 @@ class Store(Protocol):
     def epoch(self) -> str:
         """Changes when the log was replaced, so that revisions no longer compare."""
 
-    def find(self, query: Query) -> list[Entry]:
-        """The matching entries, in the order that the query says."""
+    def find(self, query: Query, page: int) -> Iterator[list[Entry]]:
+        """The matching entries, in the order that the query says: in pages of up to so many changes, or of one entry with more.
+
+        The log is searched once, and nothing is held between two pages, for whoever reads them may take long. A log that was
+        replaced meanwhile is Doubt.
+        """
 
     def begin(self) -> Transaction:
         """Wait for the other writers and keep them out."""

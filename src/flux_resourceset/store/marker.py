@@ -36,7 +36,7 @@ def write(database: Path, epoch: str, *, filling: bool = False) -> None:
     try:
         atomic_files.replace(place(database), content)
     except OSError as exc:
-        raise errors.Unavailable(
+        raise errors.Doubt(
             f"{place(database)} cannot be written ({exc.strerror}), and no document goes into a store without its marker; "
             "make its directory writable"
         ) from exc

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import threading
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Self
 
 from flux_resourceset import changes
 from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, Stored, Tombstone, View
-from flux_resourceset.store import Followed, Memo, Outline
+from flux_resourceset.store import Followed, Memo, Outline, pages, replaced_meanwhile
 
 
 class MemoryStore:
@@ -86,9 +86,14 @@ class MemoryStore:
         end = None if until is None else max(until - base, 0)
         return self.log[max(after - base, 0) : end]
 
-    def find(self, query: Query) -> list[Entry]:
+    def find(self, query: Query, page: int) -> Iterator[list[Entry]]:
+        epoch = self._epoch
         ordered = iter(self.log) if query.ascending else reversed(self.log)
-        return list(itertools.islice(filter(query.matches, ordered), query.limit))
+        found = list(itertools.islice(filter(query.matches, ordered), query.limit))
+        for entries in pages(found, lambda entry: len(entry.changes), page):
+            if self._epoch != epoch:
+                raise replaced_meanwhile()
+            yield entries
 
     def begin(self) -> MemoryTransaction:
         self.lock.acquire()
@@ -107,7 +112,7 @@ class MemoryStore:
 
 
 def _weight(entry: Entry) -> int:
-    return len(entry.changes) + len(entry.retired) + len(entry.forgone)
+    return len(entry.changes) + len(entry.decommissioned) + len(entry.forgone)
 
 
 class MemoryTransaction:

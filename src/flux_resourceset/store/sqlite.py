@@ -18,7 +18,17 @@ import msgspec
 
 from flux_resourceset import errors
 from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, Stored
-from flux_resourceset.store import Followed, Memo, Outline, marker, sqlite_files, sqlite_log, sqlite_rows
+from flux_resourceset.store import (
+    Followed,
+    Memo,
+    Outline,
+    marker,
+    pages,
+    replaced_meanwhile,
+    sqlite_files,
+    sqlite_log,
+    sqlite_rows,
+)
 
 # How often the files beside the database are looked at when nothing else has changed: their loss harms nobody who reads, for
 # they stay open, and whoever writes looks first.
@@ -35,8 +45,8 @@ def _translated_errors(path: Path) -> Iterator[None]:
         raise _unusable(path, exc) from exc
 
 
-def _unusable(path: Path, exc: Exception) -> errors.Unavailable:
-    return errors.Unavailable(f"the database {path} cannot be used: {exc}; check its permissions, or restore a backup")
+def _unusable(path: Path, exc: Exception) -> errors.Doubt:
+    return errors.Doubt(f"the database {path} cannot be used: {exc}; check its permissions, or restore a backup")
 
 
 class SqliteStore:
@@ -64,7 +74,7 @@ class SqliteStore:
 
     def _connected_to_read(self) -> sqlite3.Connection:
         if not sqlite_files.exists(self.path):
-            raise errors.Unavailable(f"there is no database at {self.path}; {sqlite_files.REMEDY}")
+            raise errors.Doubt(f"there is no database at {self.path}; {sqlite_files.REMEDY}")
         try:
             return sqlite_files.connect_checked(self.path, "ro")
         except sqlite3.OperationalError:
@@ -111,8 +121,8 @@ class SqliteStore:
         except sqlite3.Error as exc:
             raise _unusable(self.path, exc) from exc
 
-    def _replaced(self) -> errors.Unavailable:
-        return errors.Unavailable(
+    def _replaced(self) -> errors.Doubt:
+        return errors.Doubt(
             f"the database {self.path} or a file beside it was removed or replaced under the running server; restore it"
         )
 
@@ -171,9 +181,19 @@ class SqliteStore:
             sqlite_files.check_schema(db, self.path)
             yield db
 
-    def find(self, query: Query) -> list[Entry]:
+    def find(self, query: Query, page: int) -> Iterator[list[Entry]]:
         with self._reading() as db:
-            return list(sqlite_log.matching(db, query))
+            epoch, found = sqlite_rows.identity(db).epoch, sqlite_log.matching(db, query)
+        for chosen in pages(found, lambda entry: entry.changes, page):
+            yield self._chosen(epoch, [entry.revision for entry in chosen], query.ascending)
+
+    def _chosen(self, epoch: str, revisions: list[int], ascending: bool) -> list[Entry]:
+        """In a read of its own: one that is open for long keeps every write out of the database file (see put_away)."""
+        with self._reading() as db:
+            entries = list(sqlite_log.chosen(db, revisions, ascending=ascending))
+            if sqlite_rows.identity(db).epoch != epoch or len(entries) != len(revisions):
+                raise replaced_meanwhile()
+            return entries
 
     def begin(self) -> SqliteTransaction:
         return SqliteTransaction(self)
@@ -218,7 +238,7 @@ class SqliteTransaction:
         with _translated_errors(self._path), contextlib.ExitStack() as held:
             held.enter_context(sqlite_files.sole_writer(self._path))
             if not sqlite_files.exists(self._path):
-                raise errors.Unavailable(f"there is no database at {self._path}; restore it from a backup")
+                raise errors.Doubt(f"there is no database at {self._path}; restore it from a backup")
             self._db = held.enter_context(contextlib.closing(sqlite_files.connect(self._path, "rw")))
             sqlite_files.begin_immediate(self._db)
             sqlite_files.check_schema(self._db, self._path)
@@ -234,7 +254,7 @@ class SqliteTransaction:
     def _check_place(self, consequence: str) -> None:
         """What is written to a file that lost its name is lost, so it is never acknowledged."""
         if not self._store.is_in_place():
-            raise errors.Unavailable(f"the database {self._path} or a file beside it was removed or replaced{consequence}")
+            raise errors.Doubt(f"the database {self._path} or a file beside it was removed or replaced{consequence}")
 
     @property
     def epoch(self) -> str:

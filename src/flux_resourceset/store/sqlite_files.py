@@ -76,7 +76,7 @@ def prepare(path: Path, *, create: bool, begin_anew: bool) -> None:
         _retry(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
         damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if damage != "ok":
-            raise errors.Unavailable(f"the database {path} is damaged ({damage}); restore it from a backup")
+            raise errors.Doubt(f"the database {path} is damaged ({damage}); restore it from a backup")
         _migrate(connection, path)
         _check_marker(connection, path, begin_anew)
 
@@ -90,9 +90,7 @@ def exists(path: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError as exc:
-        raise errors.Unavailable(
-            f"the database {path} cannot be reached: {exc.strerror}; mend its name or its permissions"
-        ) from exc
+        raise errors.Doubt(f"the database {path} cannot be reached: {exc.strerror}; mend its name or its permissions") from exc
     return True
 
 
@@ -109,12 +107,12 @@ def _check_presence(path: Path, create: bool, begin_anew: bool) -> None:
             os.replace(name, f"{name}.lost")
         marker.remove(path)
     elif emptied:
-        raise errors.Unavailable(f"the database {path} is damaged (it is empty); {_LOST}")
+        raise errors.Doubt(f"the database {path} is damaged (it is empty); {_LOST}")
     elif known is not None or left:
         said = marker.place(path) if known is not None else left[0]
-        raise errors.Unavailable(f"the database {path} is lost: {said} says that there was one; {_LOST}")
+        raise errors.Doubt(f"the database {path} is lost: {said} says that there was one; {_LOST}")
     elif not create:
-        raise errors.Unavailable(f"there is no database at {path}; use mode=rwc in DATABASE_URL to create it")
+        raise errors.Doubt(f"there is no database at {path}; use mode=rwc in DATABASE_URL to create it")
 
 
 def _check_marker(connection: sqlite3.Connection, path: Path, begin_anew: bool) -> None:
@@ -128,7 +126,7 @@ def _check_marker(connection: sqlite3.Connection, path: Path, begin_anew: bool) 
         marker.fill(path, head.epoch)
     elif known is not None and not (known.filling and known.epoch == head.epoch):
         if not begin_anew:
-            raise errors.Unavailable(
+            raise errors.Doubt(
                 f"the database {path} is empty, and {marker.place(path)} says that there was a store with documents; {_LOST}"
             )
         connection.execute("UPDATE identity SET epoch = ?", (uuid.uuid4().hex,))  # whoever followed the lost one is to doubt this
@@ -142,7 +140,7 @@ def _create(path: Path) -> None:
         number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")  # for its owner alone
         os.close(number)
     except OSError as exc:
-        raise errors.Unavailable(f"the database {path} cannot be created: {exc.strerror}") from exc
+        raise errors.Doubt(f"the database {path} cannot be created: {exc.strerror}") from exc
     made = Path(name)
     try:
         with contextlib.closing(connect(made, "rw")) as connection:
@@ -156,7 +154,7 @@ def _create(path: Path) -> None:
             connection.execute("COMMIT")
         _put_in_place(made, path)
     except OSError as exc:
-        raise errors.Unavailable(f"the database {path} cannot be created: {exc.strerror}") from exc
+        raise errors.Doubt(f"the database {path} cannot be created: {exc.strerror}") from exc
     finally:
         for beside in ("", *BESIDE):
             Path(f"{made}{beside}").unlink(missing_ok=True)
@@ -181,7 +179,7 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
     if _version(connection) == 0:
         tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
         whose = "belongs to another program" if tables else f"is damaged (it is empty); {_LOST}"
-        raise errors.Unavailable(f"the database {path} {whose}")
+        raise errors.Doubt(f"the database {path} {whose}")
 
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
@@ -192,7 +190,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     try:
         version = _version(connection)
         if version > SCHEMA_VERSION:
-            raise errors.Unavailable(f"the database {path} has schema {version}, newer than this program's {SCHEMA_VERSION}")
+            raise errors.Doubt(f"the database {path} has schema {version}, newer than this program's {SCHEMA_VERSION}")
         for step in migrations()[version:]:
             _run(connection, step)
         if version < _CHAINED:
@@ -224,9 +222,9 @@ def check_schema(connection: sqlite3.Connection, path: Path) -> None:
     """With every change of the store: another release may have brought the schema forward under a running process."""
     version = _version(connection)
     if version == 0:
-        raise errors.Unavailable(f"the database {path} has no schema yet; {REMEDY}")
+        raise errors.Doubt(f"the database {path} has no schema yet; {REMEDY}")
     if version != SCHEMA_VERSION:
-        raise errors.Unavailable(
+        raise errors.Doubt(
             f"the database {path} has schema {version} and this program wants {SCHEMA_VERSION}; "
             "run the same release as the writer"
         )
@@ -236,7 +234,7 @@ def _version(connection: sqlite3.Connection) -> int:
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     mine = connection.execute("PRAGMA application_id").fetchone()[0] in (0, APPLICATION_ID)
     if not mine:
-        raise errors.Unavailable("the database belongs to another program")
+        raise errors.Doubt("the database belongs to another program")
     return version
 
 
@@ -250,7 +248,7 @@ def sole_writer(path: Path, seconds: float = BUSY_SECONDS) -> Iterator[None]:
     try:
         directory = os.open(path.parent, os.O_RDONLY)
     except OSError as exc:
-        raise errors.Unavailable(f"the directory of {path} cannot be opened: {exc.strerror}; mend its permissions") from exc
+        raise errors.Doubt(f"the directory of {path} cannot be opened: {exc.strerror}; mend its permissions") from exc
     try:
         _retry(lambda: _lock(directory, path), seconds)
         yield
@@ -264,7 +262,7 @@ def _lock(directory: int, path: Path) -> None:
     except BlockingIOError as exc:
         raise sqlite3.OperationalError("database is locked") from exc  # what SQLite says when it has waited long enough
     except OSError as exc:
-        raise errors.Unavailable(
+        raise errors.Doubt(
             f"the directory of {path} cannot be locked: {exc.strerror}; put the database on a local file system"
         ) from exc
 

@@ -6,14 +6,14 @@ import itertools
 import operator
 import sqlite3
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from flux_resourceset.changes import Change, Document, Entry, Forgone, Operation, Query, Retired
+from flux_resourceset.changes import Change, Decommissioned, Document, Entry, Forgone, Operation, Query
 
 _decode = msgspec.json.Decoder().decode
-_retired = msgspec.json.Decoder(tuple[Retired, ...]).decode
+_decommissioned = msgspec.json.Decoder(tuple[Decommissioned, ...]).decode
 _forgone = msgspec.json.Decoder(tuple[Forgone, ...]).decode
 _names = msgspec.json.Decoder(tuple[str, ...]).decode
 
@@ -27,12 +27,28 @@ def entries(db: sqlite3.Connection, after: int, until: int | None = None, *, fol
     return _read(db, where, values, ascending=True, followed=followed)
 
 
-def matching(db: sqlite3.Connection, query: Query) -> Iterator[Entry]:
-    """Those that a query asks for, in its order."""
+class Matching(NamedTuple):
+    revision: int
+    changes: int
+
+
+def matching(db: sqlite3.Connection, query: Query) -> list[Matching]:
+    """Which entries a query asks for, in its order."""
     where, values = _where(query)
     order = "ASC" if query.ascending else "DESC"
-    chosen = f"SELECT revision FROM entries WHERE {where} ORDER BY revision {order} LIMIT {query.limit:d}"  # noqa: S608  # our words
-    return _read(db, f"e.revision IN ({chosen})", values, ascending=query.ascending)
+    # positions count from 0, and the last one is found without reading the others
+    last = "SELECT max(changes.position) FROM changes WHERE changes.revision = entries.revision"
+    rows = db.execute(
+        f"SELECT revision, coalesce(({last}) + 1, 0)"  # noqa: S608  # our words
+        f" FROM entries WHERE {where} ORDER BY revision {order} LIMIT {query.limit:d}",
+        values,
+    )
+    return [Matching(*row) for row in rows]
+
+
+def chosen(db: sqlite3.Connection, revisions: Sequence[int], *, ascending: bool) -> Iterator[Entry]:
+    """Those with these revisions."""
+    return _read(db, f"e.revision IN ({', '.join('?' * len(revisions))})", revisions, ascending=ascending)
 
 
 def _read(
@@ -54,7 +70,7 @@ def _read(
 
 def _entry(rows: Iterator[Sequence[Any]]) -> Entry:
     first = next(rows)
-    revision, time, actor, on_behalf_of, request_id, reason, forced, retired, forgone, vanished = first[:10]
+    revision, time, actor, on_behalf_of, request_id, reason, forced, decommissioned, forgone, vanished = first[:10]
     made = itertools.chain([first], rows) if first[10] is not None else ()  # an entry may bring names only
     return Entry(
         revision=revision,
@@ -65,7 +81,7 @@ def _entry(rows: Iterator[Sequence[Any]]) -> Entry:
         reason=reason,
         forced=bool(forced),
         changes=tuple(_change(*row[10:]) for row in made),
-        retired=_retired(retired) if retired else (),
+        decommissioned=_decommissioned(decommissioned) if decommissioned else (),
         forgone=_forgone(forgone) if forgone else (),
         vanished=_names(vanished) if vanished else (),
     )
@@ -88,6 +104,7 @@ def _where(query: Query) -> tuple[str, list[object]]:
     values: list[object] = [value for value in terms.values() if value is not None]
     inner = [term for term, value in of_change.items() if value is not None]
     if inner:
+        # not EXISTS: where nothing matches, that reads every document of the log, and this only an index
         where.append(f"revision IN (SELECT revision FROM changes WHERE {' AND '.join(inner)})")  # noqa: S608  # our words
         values += [value for value in of_change.values() if value is not None]
     return " AND ".join(where) or "true", values

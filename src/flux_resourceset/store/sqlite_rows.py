@@ -35,7 +35,7 @@ class Identity(NamedTuple):
 def identity(db: sqlite3.Connection) -> Identity:
     row = db.execute("SELECT epoch, replaced, opened, base, base_hash, base_documents FROM identity").fetchone()
     if row is None:
-        raise errors.Unavailable("the database has lost its identity; restore a backup")
+        raise errors.Doubt("the database has lost its identity; restore a backup")
     return Identity(row[0], _names(row[1]), *row[2:])
 
 
@@ -76,12 +76,10 @@ def check_whole(db: sqlite3.Connection, path: object) -> None:
     first, count = db.execute("SELECT min(revision), count(*) FROM entries").fetchone()
     if end.revision - base != count or (count and first != base + 1):
         since = f" since revision {base}" if base else ""
-        raise errors.Unavailable(
-            f"the change log of {path} has {count} entries up to revision {end.revision}{since}; restore a backup"
-        )
+        raise errors.Doubt(f"the change log of {path} has {count} entries up to revision {end.revision}{since}; restore a backup")
     wanted, there = end.documents, db.execute("SELECT count(*) FROM documents").fetchone()[0]
     if wanted != there:
-        raise errors.Unavailable(f"{path} has {there} documents, and its log speaks of {wanted}; restore a backup")
+        raise errors.Doubt(f"{path} has {there} documents, and its log speaks of {wanted}; restore a backup")
     unlike = db.execute(
         "SELECT kind, id FROM documents WHERE revision IS NOT coalesce("
         "(SELECT max(c.revision) FROM changes AS c WHERE c.kind = documents.kind AND c.id = documents.id),"
@@ -89,7 +87,7 @@ def check_whole(db: sqlite3.Connection, path: object) -> None:
         (base,),
     ).fetchone()
     if unlike:
-        raise errors.Unavailable(f"{path}: {unlike[0]} {unlike[1]!r} is not what the log says it is; restore a backup")
+        raise errors.Doubt(f"{path}: {unlike[0]} {unlike[1]!r} is not what the log says it is; restore a backup")
 
 
 # Reading
@@ -147,7 +145,7 @@ def append(db: sqlite3.Connection, entry: Entry, hash: str | None = None) -> str
     """Documents and log of an entry, on top of what is there; the hash of the log's new end."""
     end = _end(db)
     if entry.revision != end.revision + 1:
-        raise errors.Unavailable(f"revision {entry.revision} cannot follow revision {end.revision}; try again")
+        raise errors.Doubt(f"revision {entry.revision} cannot follow revision {end.revision}; try again")
     hash = hash or changes.chained(end.hash, entry)
     _write_documents(db, entry)
     _write_entry(db, entry, hash, end.documents + _growth(entry))
@@ -207,7 +205,7 @@ def _write_documents(db: sqlite3.Connection, entry: Entry) -> None:
     kept = ((c.kind, c.id, entry.revision, _encode(c.after)) for c in entry.changes if c.after is not None)
     db.executemany("DELETE FROM documents WHERE kind = ? AND id = ?", gone)
     db.executemany("INSERT OR REPLACE INTO documents (kind, id, revision, body) VALUES (?, ?, ?, ?)", kept)
-    for dns, tombstone in changes.retirements(entry):
+    for dns, tombstone in changes.tombstone_changes(entry):
         if tombstone is None:
             db.execute("DELETE FROM tombstones WHERE dns = ?", (dns,))
         else:
@@ -237,7 +235,7 @@ def _write_entry(db: sqlite3.Connection, entry: Entry, hash: str, documents: int
             entry.request_id,
             entry.reason,
             int(entry.forced),
-            _encode(entry.retired) if entry.retired else None,
+            _encode(entry.decommissioned) if entry.decommissioned else None,
             _encode(entry.forgone) if entry.forgone else None,
             _encode(entry.vanished) if entry.vanished else None,
             documents,

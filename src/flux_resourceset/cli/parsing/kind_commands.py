@@ -23,7 +23,7 @@ _FROM_FILE = Option(
 _UPDATE = Option("--update", "If it exists with other content, update it.")
 _CLEAR = Option("--clear", "Field to take away, so that its default holds. Repeatable.", "FIELD", many=True)
 _FORCE = Option("--force", "Also when clusters use it; it is then skipped for them.")
-_BY_LABEL = Option("--selector", "Only those whose labels match, as in tier=edge,!beta.", "SELECTOR", short="-l")
+_BY_LABEL = Option("--selector", "Only those whose labels match, as in zone=edge,!beta.", "SELECTOR", short="-l")
 _LISTING = (LIMIT, Option("--offset", "Leave out so many at the start.", "N", least=0))
 _BULK = (
     "With --selector, --environment or --all it acts on all these clusters in one transaction, and asks first "

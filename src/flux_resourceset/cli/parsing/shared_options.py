@@ -8,7 +8,7 @@ YES = Option("--yes", "Do it without asking.", short="-y")
 DRY_RUN = Option("--dry-run", "Show what would change, and change nothing.")
 LIMIT = Option("--limit", "Show at most so many.", "N", least=1)
 SELECTOR = Option(
-    "--selector", "Only clusters whose labels match, as in tier=edge,team!=x,zone in (a,b),!beta.", "SELECTOR", short="-l"
+    "--selector", "Only clusters whose labels match, as in zone=edge,team!=x,region in (a,b),!beta.", "SELECTOR", short="-l"
 )
 ENVIRONMENT = Option("--environment", "Only clusters of this environment.", "NAME")
 SETS = (
