@@ -192,8 +192,8 @@ def heard(connection: socket.socket, patience: float, alone: bool) -> bytes:
 
 
 def assert_alike(address: tuple[str, int], packets: Sequence[bytes]) -> bytes:
-    """Both ways give the same, which is returned. Where one packet follows on another it matters whether the answer was out by then, so a
-    difference counts only if it is still there when the packets are far apart."""
+    """Both ways give the same, which is returned. Where one packet follows on another it matters whether the answer was out by
+    then, so a difference counts only if it is still there when the packets are far apart."""
     for patience in (0.05, 0.3, 1.5):
         fast = exchange(address, packets, patience, ordinary=False)
         ordinary = exchange(address, packets, patience, ordinary=True)
