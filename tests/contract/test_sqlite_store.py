@@ -19,7 +19,7 @@ import pytest
 from contract.entries import bodies, commit, create, delete, entry, matching
 from contract.folding import fold
 from flux_resourceset import changes, errors
-from flux_resourceset.store import Outline, sqlite_files
+from flux_resourceset.store import Outline, sqlite, sqlite_files
 from flux_resourceset.store.sqlite import SqliteStore
 
 
@@ -440,6 +440,18 @@ def test_a_failed_restore_leaves_everything_as_it_was(store: SqliteStore) -> Non
 
 
 # A file that is not the one it was
+
+
+@pytest.mark.parametrize("beside", ["-wal", "-shm"])
+def test_a_file_beside_the_database_that_was_removed_is_noticed_by_everyone_who_asks(
+    store: SqliteStore, path: Path, beside: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "BESIDE_SECONDS", 3600.0)
+    Path(f"{path}{beside}").unlink()
+    store._beside_again = 0.0  # it is time to look again
+    for _ in range(3):
+        with pytest.raises(errors.Doubt, match="removed or replaced"):
+            store.version()
 
 
 def test_a_removed_file_is_noticed(store: SqliteStore, path: Path) -> None:

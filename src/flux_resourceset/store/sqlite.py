@@ -113,10 +113,9 @@ class SqliteStore:
         try:
             now = time.monotonic()
             if now >= self._beside_again or written != self._written:
-                self._beside_again = now + BESIDE_SECONDS
                 if self._files_beside() != self._beside:
                     raise self._replaced()
-                self._written = written
+                self._beside_again, self._written = now + BESIDE_SECONDS, written
             return written, self._watch.execute("PRAGMA data_version").fetchone()[0]
         except sqlite3.Error as exc:
             raise _unusable(self.path, exc) from exc
