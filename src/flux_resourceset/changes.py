@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 import msgspec
 
-CLUSTERS = "clusters"  # the one kind that is named here: decommissioned, they leave tombstones
+CLUSTERS = "clusters"  # decommissioned, they leave tombstones
+FREEZES = "freezes"  # they hold up writes; beside clusters the one kind that code may name
 
 Document = dict[str, Any]
 Operation = Literal["create", "update", "delete"]
+
+_RFC3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
 
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
@@ -54,6 +58,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     decommissioned: tuple[Decommissioned, ...] = msgspec.field(default=(), name="retired")
     vanished: tuple[str, ...] = ()  # DNS names that a cluster gave up without being decommissioned: 404, not an empty list
     forgone: tuple[Forgone, ...] = ()
+    reverts: int | None = None  # the revision that it undoes
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -186,6 +191,14 @@ def chained(previous: str, entry: Entry) -> str:
     for change in entry.changes:
         digest.update(_canonical((change.kind, change.id, change.operation, change.after)))
     return digest.hexdigest()
+
+
+def moment(text: str) -> datetime.datetime | None:
+    """A time of RFC 3339; None if it is none."""
+    try:
+        return datetime.datetime.fromisoformat(text.upper()) if _RFC3339.fullmatch(text) else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def timestamp(moment: datetime.datetime) -> str:

@@ -46,7 +46,7 @@ def of_manifests(before: Any, after: Any) -> list[Difference]:
 def fields(differences: Iterable[Difference]) -> list[dict[str, Any]]:
     """Differences as JSON; a side on which there is nothing is left out."""
     return [
-        {"pointer": item.pointer}
+        {"path": item.pointer}
         | ({} if item.before is ABSENT else {"before": item.before})
         | ({} if item.after is ABSENT else {"after": item.after})
         for item in differences

@@ -15,6 +15,7 @@ Error
     │   ├── AlreadyExists     409 already-exists
     │   └── InUse             409 in-use
     ├── PreconditionFailed    412 precondition-failed
+    │   └── PlanChanged       412 plan-changed
     ├── BodyTooLarge          413 body-too-large
     ├── UnsupportedMediaType  415 unsupported-media-type
     ├── Invalid               422 invalid-document
@@ -22,6 +23,8 @@ Error
     │   ├── BadFilter         422 bad-filter
     │   ├── TooExpensive      422 too-expensive
     │   └── AnswerTooLarge    422 answer-too-large
+    ├── Frozen                423 frozen
+    ├── ConfirmationRequired  428 confirmation-required
     ├── Internal              500 internal-error
     └── Unavailable           503 unavailable
         └── Doubt             503 unavailable
@@ -123,6 +126,10 @@ class PreconditionFailed(Refusal):
     status, code, title = 412, "precondition-failed", "Precondition failed: the document is at another revision"
 
 
+class PlanChanged(PreconditionFailed):
+    code, title = "plan-changed", "The plan is another one by now"
+
+
 class BodyTooLarge(Refusal):
     status, code, title = 413, "body-too-large", "Request body too large"
 
@@ -156,6 +163,14 @@ class TooExpensive(Invalid):
 
 class AnswerTooLarge(Invalid):
     code, title = "answer-too-large", "Answer too large for Flux"
+
+
+class Frozen(Refusal):
+    status, code, title = 423, "frozen", "Frozen: no change is allowed there now"
+
+
+class ConfirmationRequired(Refusal):
+    status, code, title = 428, "confirmation-required", "Confirmation required"
 
 
 class Internal(Refusal):

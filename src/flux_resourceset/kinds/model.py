@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flux_resourceset.changes import CLUSTERS as CLUSTERS
+from flux_resourceset.changes import FREEZES as FREEZES
 from flux_resourceset.kinds import fields, validation
 
 Schema = validation.Schema
@@ -14,7 +15,9 @@ Schema = validation.Schema
 DEFAULT_ENVIRONMENTS = ("dev", "qa", "uat", "prod")
 
 # Top-level routes of the API that a collection cannot take.
-RESERVED_KINDS = frozenset({"api", "batch", "changes", "export", "health", "import", "kinds", "metrics", "openapi", "ready"})
+RESERVED_KINDS = frozenset(
+    {"api", "batch", "changes", "diff", "export", "health", "import", "kinds", "metrics", "openapi", "plan", "ready", "revert"}
+)
 # Flux Operator or our own answers use these.
 RESERVED_FIELDS = frozenset({"kind", "provider", "cluster", "patches", "digest", "wait_for"})
 
