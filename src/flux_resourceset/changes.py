@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from flux_resourceset import errors
+
 CLUSTERS = "clusters"  # decommissioned, they leave tombstones
 FREEZES = "freezes"  # they hold up writes; beside clusters the one kind that code may name
 
@@ -199,6 +201,33 @@ def moment(text: str) -> datetime.datetime | None:
         return datetime.datetime.fromisoformat(text.upper()) if _RFC3339.fullmatch(text) else None
     except (ValueError, OverflowError):
         return None
+
+
+def grounded(documents: dict[str, dict[str, Stored]], entry: Entry) -> Entry:
+    """The entry, with the documents before it as they really are: whoever made it may have completed them meanwhile."""
+    made = []
+    for change in entry.changes:
+        stored = documents.get(change.kind, {}).get(change.id)
+        check_operation(change, there=stored is not None)
+        made.append(msgspec.structs.replace(change, before=stored.body if stored else None))
+    return msgspec.structs.replace(entry, changes=tuple(made))
+
+
+def check_operation(change: Change, *, there: bool) -> None:
+    """That a change fits what it is made to: what is there can only be updated or deleted, what is not can only be created."""
+    if change.operation != operation(there=there, stays=change.after is not None):
+        raise errors.Doubt(f"{change.operation} of {change.kind} {change.id!r} does not fit what is stored; try again")
+
+
+def operation(*, there: bool, stays: bool) -> Operation | None:
+    if there:
+        return "update" if stays else "delete"
+    return "create" if stays else None
+
+
+def narrowed(entry: Entry, change: Change) -> Entry:
+    """The entry as far as one document is concerned."""
+    return msgspec.structs.replace(entry, changes=(change,), decommissioned=(), vanished=(), forgone=())
 
 
 def timestamp(moment: datetime.datetime) -> str:

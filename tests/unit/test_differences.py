@@ -43,7 +43,7 @@ def test_objects_differ_member_by_member(compared: Any, before: Any, after: Any,
 @pytest.mark.parametrize(("one", "other"), [(True, 1), (False, 0), (1, 1.0), ([True], [1]), ([{"x": 0}], [{"x": False}])])
 def test_true_is_not_1(compared: Any, one: Any, other: Any) -> None:
     (found,) = compared({"a": one}, {"a": other})
-    assert (found["pointer"], repr(found["before"]), repr(found["after"])) == ("/a", repr(one), repr(other))
+    assert (found["path"], repr(found["before"]), repr(found["after"])) == ("/a", repr(one), repr(other))
 
 
 PODINFO = {"id": "podinfo", "oci_tag": "6.0.0", "enabled": True}
@@ -57,7 +57,7 @@ GRAFANA = {"id": "grafana"}
         ([], [PODINFO], [{"path": "/x/podinfo", "after": PODINFO}]),
         ([PODINFO, GRAFANA], [GRAFANA], [{"path": "/x/podinfo", "before": PODINFO}]),
         ([PODINFO], [PODINFO, GRAFANA], [{"path": "/x/grafana", "after": GRAFANA}]),
-        ([PODINFO], [GRAFANA], [{"path": "/x/podinfo", "before": PODINFO}, {"pointer": "/x/grafana", "after": GRAFANA}]),
+        ([PODINFO], [GRAFANA], [{"path": "/x/podinfo", "before": PODINFO}, {"path": "/x/grafana", "after": GRAFANA}]),
     ],
 )
 def test_references_of_documents_differ_by_id(before: Any, after: Any, expected: list[Field]) -> None:
