@@ -10,6 +10,7 @@ import pytest
 
 from flux_resourceset import answers, changes, drafts, errors, merge
 from flux_resourceset.changes import Document, Entry, Origin, Stored
+from flux_resourceset.effects import Effect
 from flux_resourceset.fleet import Fleet
 from flux_resourceset.follower import Follower
 from flux_resourceset.kinds import kind_files
@@ -120,3 +121,8 @@ def fleet_of(known: Kinds, **documents: list[Document]) -> Fleet:
     fleet = Fleet(known)
     fleet.load(changes.Snapshot("epoch", 1, by_kind, ()))
     return fleet
+
+
+def nothing_planned(state: Fleet) -> tuple[Entry, Effect]:
+    """What a restore does that takes nothing from anybody."""
+    return Entry(0, "", "", None, None, None, False, ()), Effect()
