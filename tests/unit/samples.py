@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 
 from flux_resourceset import answers, changes, drafts, errors, merge
@@ -126,3 +127,14 @@ def fleet_of(known: Kinds, **documents: list[Document]) -> Fleet:
 def nothing_planned(state: Fleet) -> tuple[Entry, Effect]:
     """What a restore does that takes nothing from anybody."""
     return Entry(0, "", "", None, None, None, False, ()), Effect()
+
+
+def decoded(body: bytes) -> list[Document]:
+    """The inputs of an answer."""
+    found: list[Document] = msgspec.json.decode(body)["inputs"]
+    return found
+
+
+def canonical(value: Any) -> bytes:
+    """Equal for what is equal as JSON: to Python, true is 1."""
+    return msgspec.json.encode(value, order="deterministic")
