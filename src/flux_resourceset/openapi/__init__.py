@@ -10,7 +10,7 @@ import yaml
 
 from flux_resourceset import __version__, errors
 from flux_resourceset.kinds.model import Kinds, Schema
-from flux_resourceset.openapi import paths, schemas
+from flux_resourceset.openapi import conversion, paths, planning, schemas, words
 
 if TYPE_CHECKING:
     from yaml import SafeDumper as _Fast
@@ -166,10 +166,11 @@ def _parameters() -> dict[str, Schema]:
         "Selector": query(
             "selector",
             "Label selector of Kubernetes.",
-            {"type": "string", "pattern": r"^[A-Za-z0-9\s=!<>(),._/-]*$", "example": "zone=edge,team!=x,region in (a,b),!beta"},
+            {"type": "string", "pattern": conversion.SELECTOR, "example": "zone=edge,team!=x,region in (a,b),!beta"},
         ),
         "Limit": query("limit", "At most so many; all if left out.", whole),
         "ChangesLimit": query("limit", "At most so many transactions.", {**whole, "maximum": 1000, "default": 100}),
+        **planning.parameters(),
         "Offset": query("offset", "Pass over so many.", {"type": "integer", "minimum": 0, "maximum": _MAX_WHOLE, "default": 0}),
     }
 
@@ -187,7 +188,7 @@ def _responses() -> dict[str, Schema]:
             "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in (*more.get(family, ()), "X-Request-Id")},
             "content": {
                 "application/problem+json": {
-                    "schema": schemas.ref("InvalidProblem" if family is errors.Invalid else "Problem"),
+                    "schema": words.ref("InvalidProblem" if family is errors.Invalid else "Problem"),
                     "examples": _examples(family),
                 }
             },
