@@ -61,13 +61,11 @@ class Root(Words):
     def __init__(self) -> None:
         super().__init__("", params=params(()), add_help_option=False)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         if cmd_name == "help":
             ctx.obj.values.set("help", True)
             return self
-        group = _likely_group(ctx.obj, cmd_name) if ctx.resilient_parsing else _group(ctx.obj, cmd_name)
-        if group is None:
-            return None
+        group = _group(ctx.obj, cmd_name, guess=ctx.resilient_parsing)
         return Branch(group) if len(group.commands[0].words) > 1 else Leaf(group.commands[0])
 
     def without_word(self, session: Session) -> int:
@@ -81,16 +79,12 @@ class Root(Words):
         return words + (_option_names(grammar.GLOBALS) if _takes_options(self, ctx) else [])
 
 
-def _likely_group(session: Session, word: str) -> Group | None:
-    return command_table.find(command_table.groups(session.likely_kinds), word)
-
-
-def _group(session: Session, word: str) -> Group:
-    """The commands behind a first word; those of kinds come from the server."""
+def _group(session: Session, word: str, *, guess: bool) -> Group:
+    """The commands behind a first word; those of kinds come from the server, unless it is enough to guess."""
     group = command_table.find(fixed_commands.groups(), word)
     if group is not None:
         return group
-    known = session.likely_kinds if session.asks_help or not session.target.url else session.kinds
+    known = session.likely_kinds if guess or session.asks_help or not session.target.url else session.kinds
     group = command_table.find(command_table.groups(known), word)
     if group is None and session.asks_help and session.target.url:
         group = command_table.find(command_table.groups(session.kinds), word)
@@ -112,12 +106,10 @@ class Branch(Words):
             self.params = params(option for command in self._group.commands for option in command.options)
         return super().parse_args(ctx, args)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         for command in self._group.commands:
             if command.words[1:] == (cmd_name,):
                 return Leaf(command)
-        if ctx.resilient_parsing:
-            return None
         names = self.list_commands(ctx)
         meant = grammar.suggestion(cmd_name, names)
         raise failures.usage(f"{self.name} has no command {cmd_name!r}{meant}; there are {', '.join(names)}")

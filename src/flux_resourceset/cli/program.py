@@ -86,7 +86,11 @@ def _complete(session: Session, *words: str) -> int:
 
     *before, last = words
     shell = ShellComplete(command_tree.Root(), {"obj": session}, grammar.PROGRAM, "")
-    for item in shell.get_completions([*before, command_tree.UNFINISHED], last):
+    try:
+        items = shell.get_completions([*before, command_tree.UNFINISHED], last)
+    except failures.Failure:
+        return failures.OK
+    for item in items:
         if completion.fits(item.value, last):
             session.output.line(item.value)
     return failures.OK
