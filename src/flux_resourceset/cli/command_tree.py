@@ -6,6 +6,7 @@ of the word of a command it hands on, and the command reads it again, among its 
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +46,8 @@ class Words(click.Group):
         with command.make_context(word, args, parent=ctx) as inner:
             return int(command.invoke(inner))
 
-    def without_word(self, session: Session) -> int:
-        raise NotImplementedError
+    @abc.abstractmethod
+    def without_word(self, session: Session) -> int: ...
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from flux_resourceset.cli import completion
@@ -135,7 +136,7 @@ class Leaf(click.Command):
         self._command = command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not ctx.obj.asks_help:  # which is given whatever else is there
+        if ctx.resilient_parsing or not ctx.obj.asks_help:  # help is given whatever else is there
             ctx.params["words"] = args
             ctx.params["given"], ctx.args = read(self, ctx, args)
         return ctx.args
