@@ -189,7 +189,8 @@ def refusal(status: int) -> str:
 def _addresses(host: str, port: int, seconds: float) -> list[tuple[str, int]]:
     """Where a name leads. The system knows no deadline for that, so it is asked in a thread that may be left behind."""
     try:
-        addresses = [socket.getaddrinfo(host, port, flags=socket.AI_NUMERICHOST, type=socket.SOCK_STREAM)]
+        # as bytes: for text Python loads the codec of international names, which no number needs
+        addresses = [socket.getaddrinfo(host.encode(), port, flags=socket.AI_NUMERICHOST, type=socket.SOCK_STREAM)]
     except socket.gaierror:
         import threading
 
