@@ -21,6 +21,7 @@ PATIENCE_SECONDS = 30.0  # for the rest of a head, and for each next piece of a 
 # For an answer to begin, once a client has ended its side: it may be listening, or gone for good, which looks the same,
 # and long work is not to be done for nobody.
 HALF_CLOSED_SECONDS = 1.0
+TRANSPORT = "flux_resourceset.transport"  # under this name a request finds its own, among the extensions of its scope
 
 
 class Intake:
@@ -141,6 +142,7 @@ class OrdinaryProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
+        cycle.scope["extensions"] = {TRANSPORT: {"transport": self.transport}}  # for whoever looks after what is not read
         super()._start_asgi_task(cycle, app)
 
     def connection_lost(self, exc: Exception | None) -> None:
