@@ -37,7 +37,7 @@ class Figures(NamedTuple):
     median: float
     p99: float
     longest: float
-    count: int
+    polls: int
 
     @classmethod
     def of(cls, seconds: list[float]) -> Figures:
@@ -45,7 +45,7 @@ class Figures(NamedTuple):
         return cls(ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100], ordered[-1], len(ordered))
 
     def __str__(self) -> str:
-        return f"{self.median:7.2f} ms {self.p99:7.2f} ms {self.longest:7.2f} ms {self.count:8}"
+        return f"{self.median:7.2f} ms {self.p99:7.2f} ms {self.longest:7.2f} ms {self.polls:8}"
 
 
 # In processes of their own
@@ -73,7 +73,8 @@ def poll(port: int, seconds: float) -> None:
     request = "GET /api/v2/flux/clusters/{}/platform-components HTTP/1.1\r\n" + "".join(
         f"{name}: {value}\r\n" for name, value in servers.headers(True).items()
     )
-    waits, end = [], time.monotonic() + seconds
+    waits: list[float] = []
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
         text = (request.format(generated.dns(len(waits) % CLUSTERS)) + "\r\n").encode()
         began = time.perf_counter()
@@ -87,9 +88,10 @@ def poll(port: int, seconds: float) -> None:
 
 def started(job: str, port: int, seconds: float) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, __file__, "--job", job, "--port", str(port), "--seconds", str(seconds)], stdout=subprocess.PIPE,
-        text=True, preexec_fn=servers.pinned(servers.LOAD_CORE),
-    )  # fmt: skip
+        [sys.executable, __file__, "--job", job, "--port", str(port), "--seconds", str(seconds)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
 
 
 def result(process: subprocess.Popen[str]) -> Any:
@@ -176,10 +178,11 @@ def measured(home: Path, seconds: float) -> int:
         check=True, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     with servers.ours(home) as server:
+        servers.pinned(servers.LOAD_CORE)()  # with all that is started from here on
         server.wait("/ready")
         round_of(server, 0, 2.0)  # every answer is prepared once
         print(f"{PER_SECOND} writes a second, {CLUSTERS} clusters{'':17} {'median':>10} {'p99':>10} {'longest':>10} {'count':>8}")
-        found = {}
+        found: dict[int, list[Figures]] = {}
         for streams in (0, STREAMS, 0, STREAMS):
             polls, events, share = round_of(server, streams, seconds)
             found.setdefault(streams, []).append(polls)
@@ -188,7 +191,8 @@ def measured(home: Path, seconds: float) -> int:
                 print(f"from a write's answer to the last stream's event   {events}", flush=True)
         alone, beside = (min(each.median for each in found[streams]) for streams in (0, STREAMS))
         slow_alone, slow_beside = (min(each.p99 for each in found[streams]) for streams in (0, STREAMS))
-        print(f"a poll beside {STREAMS} streams takes {beside / alone:.2f} times as long (median), {slow_beside / slow_alone:.2f} (p99)")
+        ratios = f"{beside / alone:.2f} times as long (median), {slow_beside / slow_alone:.2f} (p99)"
+        print(f"a poll beside {STREAMS} streams takes {ratios}")
         print(f"{server.resident() / 2**20:.0f} MiB resident")
     return 0
 
@@ -202,7 +206,6 @@ def main() -> int:
     if arguments.job:
         {"write": write, "poll": poll}[arguments.job](arguments.port, arguments.seconds)
         return 0
-    servers.pinned(servers.LOAD_CORE)()
     with tempfile.TemporaryDirectory() as folder:
         return measured(Path(folder), arguments.seconds)
 

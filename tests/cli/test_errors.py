@@ -292,7 +292,8 @@ def test_a_page_is_neither_printed_as_inputs_nor_stored_as_a_backup(cli: Cli, tm
 def test_following_waits_for_a_server_that_is_not_ready_and_ends_when_it_refuses(cli: Cli) -> None:
     entry = '[{"revision": 7, "time": "2026-01-31T12:00:00Z", "actor": "write", "changes": []}]'
     busy = reply("503 Service Unavailable", '{"detail": "not ready"}')
-    found = Impostor(reply("200 OK", "[]"), busy, reply("200 OK", entry), reply("401 Unauthorized", "{}"))
+    none = reply("200 OK", "[]")  # an older server, which knows no streams
+    found = Impostor(none, none, busy, reply("200 OK", entry), reply("401 Unauthorized", "{}"))
     try:
         done = cli.but(FLUX_API_URL=found.url)("changes", "--follow", "-o", "name")
     finally:
