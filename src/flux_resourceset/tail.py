@@ -71,26 +71,29 @@ class Tail:
         self._events.clear()
         self._bytes = 0
 
-    async def advance(self) -> bool:
-        """Read what came since, a page at a time; whether something came."""
+    @property
+    def end(self) -> tuple[int, int]:
+        """Differs when there is something new."""
+        return self.beginnings, self.revision
+
+    async def advance(self) -> None:
+        """Read what came since, a page at a time."""
         head = await self.meet()
-        if head.revision == self.revision:
-            return False
         beginnings = self.beginnings
-        page = await threads.run(
-            threads.FOR_FOLLOWERS, _next_page, self._follower.store, self._known, self.revision, head.revision
-        )
-        if beginnings != self.beginnings:  # by somebody who came meanwhile
-            return True
+        if head.revision == self.revision:
+            return
+        store, known = self._follower.store, self._known
+        page = await threads.run(threads.FOR_FOLLOWERS, _next_page, store, known, self.revision, head.revision)
+        if beginnings != self.beginnings:
+            return  # somebody who came meanwhile has noticed more
         if page is None:
             self.begin(head)
-            return True
-        self._add(page)
+            return
+        self.add(page)
         if self.revision == head.revision:
             self._known = head
-        return True
 
-    def _add(self, page: Page) -> None:
+    def add(self, page: Page) -> None:
         for event in page.events:
             self._events.append(event)
             self._bytes += event.size

@@ -125,12 +125,16 @@ class Feed:
     async def _follow(self) -> None:
         """As long as there are streams. Doubt about the store ends them all; who comes back is told why."""
         try:
+            told = self._tail.end
             while self._streams:
                 self._news.clear()
-                rest = await self._tell() if await self._tail.advance() else LOOK_SECONDS
+                await self._tail.advance()
+                is_new, told = told != self._tail.end, self._tail.end
+                if is_new:
+                    await self._tell()
                 await self._look_after()
-                if rest:
-                    await self._pause(rest)
+                if not is_new:
+                    await self._pause()
         except errors.Unavailable:
             pass
         finally:
@@ -139,14 +143,14 @@ class Feed:
             self._tail.forget()
             self._end_all()
 
-    async def _pause(self, seconds: float) -> None:
+    async def _pause(self) -> None:
         try:
-            await asyncio.wait_for(self._news.wait(), seconds)
+            await asyncio.wait_for(self._news.wait(), LOOK_SECONDS)
         except TimeoutError:
             pass
 
-    async def _tell(self) -> float:
-        """Wake everybody, a few at a time; how long to leave the loop to others then."""
+    async def _tell(self) -> None:
+        """Wake everybody, a few at a time, and leave the loop to others for a while."""
         clock = asyncio.get_running_loop().time
         began = clock()
         for number, stream in enumerate(list(self._streams), start=1):
@@ -154,7 +158,6 @@ class Feed:
             if number % SLICE == 0:
                 await asyncio.sleep(0)
         await asyncio.sleep(min(SHARE * (clock() - began), _MOST_REST))
-        return 0.0
 
     async def _look_after(self) -> None:
         now = asyncio.get_running_loop().time()

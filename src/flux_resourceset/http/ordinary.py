@@ -142,7 +142,8 @@ class OrdinaryProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
-        cycle.scope["extensions"] = {TRANSPORT: {"transport": self.transport}}  # for whoever looks after what is not read
+        # for whoever looks after what is not read; an answer without an end says so, and ends with its client
+        cycle.scope["extensions"] = {TRANSPORT: {"transport": self.transport, "is_endless": False}}
         super()._start_asgi_task(cycle, app)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -164,6 +165,8 @@ class OrdinaryProtocol(HttpToolsProtocol):
         if self.pipeline and self.pipeline[0][0].more_body:
             self.pipeline.popleft()  # the newest was cut off
         if self._running is None or self._running.response_complete or self._running.more_body:
+            return False
+        if self._running.scope["extensions"][TRANSPORT]["is_endless"]:
             return False
         self._stop_waiting()
         self._keep_listening()

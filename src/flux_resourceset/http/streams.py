@@ -21,7 +21,9 @@ class Stream:
     def __init__(self, tail: Tail, scope: Scope, wanted: Filter, position: int, is_lost: bool) -> None:
         self._tail = tail
         self._wanted = wanted
-        self._transport: asyncio.Transport = scope["extensions"][TRANSPORT]["transport"]
+        connection = scope["extensions"][TRANSPORT]
+        connection["is_endless"] = True
+        self._transport: asyncio.Transport = connection["transport"]
         self._transport.set_write_buffer_limits(high=BUFFER_BYTES)
         self.position = position  # revision of what was sent last, is being sent, or was passed over
         self._is_lost = is_lost  # the log does not go on from where the client was
