@@ -102,6 +102,8 @@ class Connection:
             self._send(connection, head.encode("utf-8"))
             reader = Reader(connection, lambda: quiet, None)
             status, found, _ = reader.head()
+            while 100 <= status < 200:
+                status, found, _ = reader.head()
             yield Reply(status, found, b"")
             for piece in reader.arriving(found):
                 yield Reply(status, found, piece)
