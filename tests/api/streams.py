@@ -46,8 +46,11 @@ class Followed:
     def block(self) -> list[str] | None:
         """The lines up to the next empty one; None at the end, which is no event whatever came before it."""
         lines = []
-        while (line := self.response.readline()) not in (b"\n", b""):
-            lines.append(line.decode().removesuffix("\n"))
+        try:
+            while (line := self.response.readline()) not in (b"\n", b""):
+                lines.append(line.decode().removesuffix("\n"))
+        except (http.client.IncompleteRead, ConnectionError):  # cut off
+            return None
         return lines if line else None
 
     def event(self) -> Event | None:

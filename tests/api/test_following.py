@@ -157,7 +157,7 @@ def test_accept_decides(api: httpx.Client, accept: str, is_stream: bool) -> None
 def test_head_opens_nothing(server: live.Server, api: httpx.Client) -> None:
     answer = api.head("/changes", headers=STREAM)
     assert (answer.status_code, answer.headers["content-type"], answer.content) == (200, MEDIA_TYPE, b"")
-    live.until(lambda: "flux_resourceset_streams 0.0" in api.get("/metrics").text)
+    live.until(lambda: open_streams(api) == 0)  # of the tests before
 
 
 def test_a_stream_needs_a_token_and_chunks(server: live.Server) -> None:
@@ -169,10 +169,24 @@ def test_a_stream_needs_a_token_and_chunks(server: live.Server) -> None:
         assert connection.recv(65536).startswith(b"HTTP/1.1 400 ")
 
 
-def test_open_streams_are_counted(server: live.Server, api: httpx.Client) -> None:
+def test_a_token_that_is_bound_to_a_cluster_may_not_follow(tmp_path: Path) -> None:
+    (tmp_path / "tokens").write_text("bound read bound-token one.example.com\n")
+    (tmp_path / "tokens").chmod(0o600)
+    with live.serving(tmp_path, TOKENS_FILE="tokens") as server, Followed(server, token="bound-token") as followed:
+        assert (followed.status, followed.problem()["code"]) == (403, "forbidden")
+
+
+def test_open_streams_are_counted_until_their_client_goes(server: live.Server, api: httpx.Client) -> None:
     with Followed(server).opened():
-        live.until(lambda: "flux_resourceset_streams 1.0" in api.get("/metrics").text)
-    live.until(lambda: "flux_resourceset_streams 0.0" in api.get("/metrics").text)
+        assert open_streams(api) >= 1
+    live.until(lambda: open_streams(api) == 0)
+    assert "Traceback" not in server.log.read_text()
+
+
+def open_streams(api: httpx.Client) -> int:
+    found = re.search(r"^flux_resourceset_streams (\d+)", api.get("/metrics").text, re.MULTILINE)
+    assert found
+    return int(found[1])
 
 
 def test_a_large_event_reaches_whoever_reads_and_others_meanwhile(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 from flux_resourceset import log_events, tail
 from flux_resourceset.changes import Change, Entry, Head
 from flux_resourceset.follower import Follower
-from flux_resourceset.http import streams
 from flux_resourceset.http.ordinary import TRANSPORT
 from flux_resourceset.http.streams import COMMENT_SECONDS, Stream
 from flux_resourceset.http.unread import UNREAD_SECONDS
@@ -264,7 +263,7 @@ def test_small_events_go_out_together_and_large_ones_in_chunks() -> None:
         following.stream.wake()
         await following.turn()
         assert following.reader.received.removeprefix(sent).count(b"\r\n") == 2  # one chunk
-        await following.write(size=streams.CHUNK_BYTES * 3)
+        await following.write(size=log_events.CHUNK_BYTES * 3)
         assert following.seen() == [b"id: e-%d" % number for number in range(22)]
 
     on_a_log(check)
