@@ -223,7 +223,7 @@ async def _run(
     measures = metrics.Metrics(ledger.follower)
     made = openapi.Lazy(ledger.kinds, writable=configured.crud)
     document = made if own_document is None else lambda: own_document
-    followed = feed.Feed(ledger.follower, measures)
+    followed = feed.Feed(ledger.follower, measures, known)
     table = app.routes(ledger.kinds, ledger, measures, document, configured.crud, configured.openapi_public, followed)
     gate = app.Gate(table, known, measures, configured.crud)
     fast = poll.Fast(ledger.follower, known, measures)

@@ -140,7 +140,9 @@ class Tail:
 
 
 def _next_page(store: Store, known: Head, after: int, until: int) -> Page | None:
-    return _page(store, known.epoch, after, until, EVERYTHING) if store.continues(known) else None
+    """None also when something is missing, which no log that goes on from there can have."""
+    page = _page(store, known.epoch, after, until, EVERYTHING) if store.continues(known) else None
+    return page if page and len(page.events) == page.end - after else None
 
 
 def _page(store: Store, epoch: str, after: int, until: int, wanted: Filter) -> Page | None:

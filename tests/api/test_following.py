@@ -16,6 +16,8 @@ import pytest
 import live
 from api.fleets import SEED, assert_problem, fresh, make
 from api.streams import MEDIA_TYPE, Event, Followed
+from contract import folding
+from flux_resourceset.store.sqlite import SqliteStore
 
 STREAM = {"Accept": MEDIA_TYPE}
 
@@ -176,6 +178,20 @@ def test_a_token_that_is_bound_to_a_cluster_may_not_follow(tmp_path: Path) -> No
         assert (followed.status, followed.problem()["code"]) == (403, "forbidden")
 
 
+def test_a_token_that_is_taken_away_ends_its_stream(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("first read first-token\nsecond read second-token\n")
+    tokens.chmod(0o600)
+    with live.serving(tmp_path, TOKENS_FILE="tokens") as server, Followed(server, token="first-token").opened() as followed:
+        tokens.write_text("second read second-token\n")
+        assert followed.event() is None
+        with Followed(server, token="first-token") as refused:
+            assert refused.status == 401
+        with Followed(server, token="second-token").opened() as other, server.client() as api:
+            id = make(api, "namespaces")["id"]
+            assert other.events(1)[0].data["changes"][0]["id"] == id
+
+
 def test_open_streams_are_counted_until_their_client_goes(server: live.Server, api: httpx.Client) -> None:
     with Followed(server).opened():
         assert open_streams(api) >= 1
@@ -238,6 +254,22 @@ def test_a_log_that_is_replaced_is_a_reset_for_whoever_follows_and_for_whoever_c
         assert followed.events(1)[0].data["changes"][0]["id"] == "after"
         with Followed(server, last=last.id) as again:
             assert again.events(1)[0].name == "reset"
+
+
+def test_a_place_that_was_folded_away_is_a_reset_and_whoever_is_beyond_it_notices_nothing(tmp_path: Path) -> None:
+    with live.serving(tmp_path, SEED_FILE=str(SEED)) as server, server.client() as api, Followed(server).opened() as followed:
+        for _ in range(5):
+            make(api, "namespaces")
+        early = followed.events(5)[0]
+        with contextlib.closing(SqliteStore(tmp_path / "fleet.db", read_only=True)) as store:
+            folding.fold(store, 4)
+        for stream in (Followed(server, "?since_revision=3"), Followed(server, last=early.id)):
+            with stream:
+                assert stream.events(1)[0] == Event(stream.place, "reset", {"revision": 6})
+        make(api, "namespaces")
+        assert followed.events(1)[0].revision == 7
+        with Followed(server, "?since_revision=4") as later:
+            assert [event.revision for event in later.events(3)] == [5, 6, 7]
 
 
 def test_a_store_in_doubt_ends_the_stream(tmp_path: Path) -> None:

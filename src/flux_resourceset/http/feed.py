@@ -18,6 +18,7 @@ from flux_resourceset.http.metrics import Metrics
 from flux_resourceset.http.streams import Stream
 from flux_resourceset.log_events import Filter
 from flux_resourceset.tail import Tail
+from flux_resourceset.tokens import Tokens
 
 MEDIA_TYPE = "text/event-stream"
 SINCE = "since_revision"  # the query parameter
@@ -57,9 +58,11 @@ def is_wanted(request: Request) -> bool:
 
 
 class Feed:
-    def __init__(self, follower: Follower, measures: Metrics) -> None:
+    def __init__(self, follower: Follower, measures: Metrics, tokens: Tokens | None = None) -> None:
         self._follower = follower
         self._metrics = measures
+        self._tokens = tokens
+        self._generation = 0  # of the tokens, by which those who follow were let in
         self._tail = Tail(follower)
         self._streams: dict[Stream, None] = {}  # in the order in which they came
         self._following: asyncio.Task[None] | None = None
@@ -105,6 +108,7 @@ class Feed:
         self._metrics.streams = len(self._streams)
         self._follower.listeners.add(self._news.set)
         if self._following is None:
+            self._generation = self._tokens.generation if self._tokens else 0
             self._following = asyncio.ensure_future(self._follow())
 
     def leave(self, stream: Stream) -> None:
@@ -132,6 +136,7 @@ class Feed:
                 is_new, told = told != self._tail.end, self._tail.end
                 if is_new:
                     await self._tell()
+                self._check_tokens()
                 await self._look_after()
                 if not is_new:
                     await self._pause()
@@ -141,6 +146,15 @@ class Feed:
             self._following = None
             self._follower.listeners.discard(self._news.set)
             self._tail.forget()
+            self._end_all()
+
+    def _check_tokens(self) -> None:
+        """One that was taken away counts no longer, also for what it has begun; whoever may follow comes back."""
+        if self._tokens is None:
+            return
+        self._tokens.reload()
+        if self._generation != self._tokens.generation:
+            self._generation = self._tokens.generation
             self._end_all()
 
     async def _pause(self) -> None:
