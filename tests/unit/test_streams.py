@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import log_events, tail
+from flux_resourceset import errors, log_events, tail
 from flux_resourceset.changes import Change, Entry, Head
 from flux_resourceset.follower import Follower
 from flux_resourceset.http.ordinary import TRANSPORT
@@ -221,6 +221,49 @@ def test_a_log_that_begins_anew_is_a_reset_and_the_old_events_are_gone() -> None
         await following.turn()
         assert following.reader.received.endswith(b'id: f-7\nevent: reset\ndata: {"revision":7}\n\n\r\n')
         assert log.event(1) is None
+
+    on_a_log(check)
+
+
+def test_a_place_that_is_folded_away_while_it_is_read_is_a_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def check(log: Tail) -> None:
+        following = Following(log)
+        log.begin(Head(EPOCH, 5, ""))
+        following.stream._beginnings = log.beginnings  # one that has come with an old place
+
+        async def past(*_: object) -> None:
+            return None
+
+        async def meet() -> Head:
+            return Head(EPOCH, 5, "")
+
+        monkeypatch.setattr(log, "past", past)
+        monkeypatch.setattr(log, "meet", meet)
+        following.stream.wake()
+        await following.turn()
+        assert following.reader.received.endswith(b'id: e-5\nevent: reset\ndata: {"revision":5}\n\n\r\n')
+        await following.write()
+        assert following.seen() == [b"id: e-0", b"id: e-5", b"id: e-6"]
+
+    on_a_log(check)
+
+
+@pytest.mark.parametrize("failure", [errors.Doubt("the disk is on fire"), errors.NotFound("gone")])
+def test_doubt_about_the_past_ends_the_stream(monkeypatch: pytest.MonkeyPatch, failure: errors.Refusal) -> None:
+    async def check(log: Tail) -> None:
+        following = Following(log)
+        log.begin(Head(EPOCH, 5, ""))
+        following.stream._beginnings = log.beginnings
+
+        async def past(*_: object) -> None:
+            raise failure
+
+        monkeypatch.setattr(log, "past", past)
+        following.stream.wake()
+        await following.turn()
+        assert following.task.done()
+        assert following.task.exception() is None
+        assert not log.is_crowded
 
     on_a_log(check)
 
