@@ -66,6 +66,7 @@ bench: $(VENV)/dev ## measure, against named anchors (uses nginx and wrk where t
 	$(BIN)/python bench/batch.py
 	$(BIN)/python bench/stall.py
 	$(BIN)/python bench/plan.py
+	$(BIN)/python bench/feed.py
 
 lock: $(VENV)/runtime ## renew the pinned requirement files
 	$(BIN)/pip install --quiet uv
