@@ -16,6 +16,7 @@ from flux_resourceset.http import bodies, flux, long_answers, messages
 from flux_resourceset.kinds import validation
 from flux_resourceset.kinds.model import CLUSTERS, Kind, Referenced
 from flux_resourceset.ledger import Ledger
+from flux_resourceset.readings import Readings
 
 T = TypeVar("T")
 
@@ -32,6 +33,7 @@ class _Written(NamedTuple, Generic[T]):
 class CrudRoutes:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
+        self._readings = Readings(ledger.follower)
 
     async def _write(
         self, request: Request, kind: Kind, id: str, work: Callable[[Draft], T], *, creates: bool = False
@@ -63,7 +65,7 @@ class CrudRoutes:
             def matches(body: Document) -> bool:
                 return all(body.get(name) == value for name, value in wanted.items()) and selector(body.get("labels") or {})
 
-            documents = await self._ledger.follower.documents(kind.name, matches)
+            documents = await self._readings.documents(kind.name, matches)
             end = None if limit is None else offset + limit
             pieces = json_pieces.pieces(documents[offset:end], 1)
             return await long_answers.json_answer(request, pieces, {"X-Total-Count": str(len(documents))})

@@ -12,6 +12,7 @@ from flux_resourceset import changes, errors, json_pieces
 from flux_resourceset.changes import Entry
 from flux_resourceset.follower import Follower
 from flux_resourceset.http import long_answers, messages
+from flux_resourceset.readings import Readings
 
 LIMIT = 100  # transactions, if nothing is said
 MAX_LIMIT = 1000  # a page; for more there are `after` and `before`
@@ -22,15 +23,16 @@ _FILTERS = frozenset({"kind", "id", "actor", "since", "until", "limit", "before"
 class LogRoutes:
     def __init__(self, follower: Follower) -> None:
         self._follower = follower
+        self._readings = Readings(follower)
 
     async def changes(self, request: Request) -> Response:
         query = _query(messages.query(request, _FILTERS))
-        return await long_answers.json_answer(request, _written(await self._follower.find(query)))
+        return await long_answers.json_answer(request, _written(await self._readings.find(query)))
 
     async def change(self, request: Request) -> Response:
         messages.query(request)
         text = request.path_params["revision"]
-        entries = await self._follower.entry(int(text)) if re.fullmatch(r"[0-9]{1,15}", text) else []
+        entries = await self._readings.entry(int(text)) if re.fullmatch(r"[0-9]{1,15}", text) else []
         if not entries:
             state = await self._follower.fresh()
             raise errors.NotFound(f"revision {text} was not found; the newest is {state.revision}")
