@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from flux_resourceset import errors
+
 CLUSTERS = "clusters"  # the one kind that is named here: decommissioned, they leave tombstones
 
 Document = dict[str, Any]
@@ -54,6 +56,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     decommissioned: tuple[Decommissioned, ...] = msgspec.field(default=(), name="retired")
     vanished: tuple[str, ...] = ()  # DNS names that a cluster gave up without being decommissioned: 404, not an empty list
     forgone: tuple[Forgone, ...] = ()
+    reverts: int | None = None  # the revision that it undoes
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -186,6 +189,33 @@ def chained(previous: str, entry: Entry) -> str:
     for change in entry.changes:
         digest.update(_canonical((change.kind, change.id, change.operation, change.after)))
     return digest.hexdigest()
+
+
+def grounded(documents: dict[str, dict[str, Stored]], entry: Entry) -> Entry:
+    """The entry, with the documents before it as they really are: whoever made it may have completed them meanwhile."""
+    made = []
+    for change in entry.changes:
+        stored = documents.get(change.kind, {}).get(change.id)
+        check_operation(change, there=stored is not None)
+        made.append(msgspec.structs.replace(change, before=stored.body if stored else None))
+    return msgspec.structs.replace(entry, changes=tuple(made))
+
+
+def check_operation(change: Change, *, there: bool) -> None:
+    """That a change fits what it is made to: what is there can only be updated or deleted, what is not can only be created."""
+    if change.operation != operation(there=there, stays=change.after is not None):
+        raise errors.Doubt(f"{change.operation} of {change.kind} {change.id!r} does not fit what is stored; try again")
+
+
+def operation(*, there: bool, stays: bool) -> Operation | None:
+    if there:
+        return "update" if stays else "delete"
+    return "create" if stays else None
+
+
+def narrowed(entry: Entry, change: Change) -> Entry:
+    """The entry as far as one document is concerned."""
+    return msgspec.structs.replace(entry, changes=(change,), decommissioned=(), vanished=(), forgone=())
 
 
 def timestamp(moment: datetime.datetime) -> str:

@@ -14,6 +14,7 @@ Error
     ├── Conflict              409 conflict
     │   ├── AlreadyExists     409 already-exists
     │   └── InUse             409 in-use
+    ├── Compacted             410 compacted
     ├── PreconditionFailed    412 precondition-failed
     ├── BodyTooLarge          413 body-too-large
     ├── UnsupportedMediaType  415 unsupported-media-type
@@ -117,6 +118,16 @@ class AlreadyExists(Conflict):
 
 class InUse(Conflict):
     code, title = "in-use", "Still in use"
+
+
+class Compacted(Refusal):
+    """Older than the base: it was there, and nobody can tell any more."""
+
+    status, code, title = 410, "compacted", "Gone: the log was compacted beyond it"
+
+    @classmethod
+    def below(cls, base: int, what: str) -> Compacted:
+        return cls(f"{what} was folded away; the oldest that can be asked for is revision {base}", extra={"oldest": base})
 
 
 class PreconditionFailed(Refusal):

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from contract import old_files
 from contract.entries import bodies, commit, create, delete, entry, matching
 from contract.folding import fold
 from flux_resourceset import changes, errors
@@ -160,22 +161,19 @@ def test_a_file_of_the_first_release_is_brought_forward(of_the_first_release: Pa
     assert Path(f"{of_the_first_release}.store").exists()
 
 
-def test_a_file_of_the_second_schema_is_brought_forward(store: SqliteStore, path: Path) -> None:
-    commit(store, entry(1, create("n", "a")), entry(2, create("n", "b"), delete("n", {"id": "a"})))
-    before = store.snapshot()
-    store.close()
-    connection = sqlite3.connect(path)
-    for name in ("base", "base_hash", "base_documents"):
-        connection.execute(f"ALTER TABLE identity DROP COLUMN {name}")
-    connection.execute("PRAGMA user_version = 2")
-    connection.close()
-    with pytest.raises(errors.Unavailable, match="has schema 2"):
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_file_of_an_earlier_schema_is_brought_forward(path: Path, version: int) -> None:
+    log = [entry(1, create("n", "a")), entry(2, create("n", "b"), delete("n", {"id": "a"}))]
+    hash = old_files.write(path, log, version)
+    with pytest.raises(errors.Unavailable, match=f"has schema {version}"):
         SqliteStore(path, read_only=True)
-    again = SqliteStore(path)
-    assert again.snapshot() == before
-    commit(again, entry(3, create("n", "c")))
-    assert (again.base(), [found.revision for found in again.entries(0)]) == (0, [1, 2, 3])
-    again.close()
+    store = SqliteStore(path)
+    assert store.head() == changes.Head("old", 2, hash)
+    assert store.entries(0) == log
+    commit(store, entry(3, create("n", "c")))
+    assert (store.base(), [found.revision for found in store.entries(0)]) == (0, [1, 2, 3])
+    assert set(bodies(store, "n")) == {"b", "c"}
+    store.close()
 
 
 def test_a_newer_schema_is_refused(store: SqliteStore, path: Path) -> None:

@@ -78,10 +78,11 @@ def test_everything_of_an_entry_comes_back(store: Store) -> None:
         request_id="r-1",
         reason="because „of“ it",
         forced=True,
-        changes=(create("n", "a"), create("n", "b"), delete("n", {"id": "c"})),
+        changes=(create("n", "a"), create("n", "b")),
         decommissioned=(Decommissioned("old.example.com", "old"),),
         vanished=("gone.example.com",),
         forgone=(Forgone("n", "lost"),),
+        reverts=7,
     )
     commit(store, whole)
     assert store.entries(0) == [whole]

@@ -6,13 +6,16 @@ Its methods block, so they are called in threads, any of them at any time; but f
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
 
 from flux_resourceset import errors
-from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, Stored, View
+from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, Stored, Tombstone, View
+
+Key = tuple[str, str]  # kind and id
 
 
 class Memo(msgspec.Struct, frozen=True):
@@ -62,6 +65,28 @@ def pages(found: Iterable[Weighted], weight: Callable[[Weighted], int], most: in
         yield page
 
 
+def check_reachable(revision: int, base: int, end: int) -> None:
+    """That a log with this base and this end can tell how things were at a revision."""
+    if revision < base:
+        raise errors.Compacted.below(base, f"revision {revision}")
+    if revision > end:
+        raise ValueError(f"revision {revision} is not there yet; the newest is {end}")
+
+
+def check_foldable(before: int, end: int) -> None:
+    if before > end + 1:
+        raise ValueError(f"revision {before} is not there yet; the newest is {end}")
+
+
+def digest(documents: Iterable[tuple[str, str, int, bytes]], tombstones: Iterable[Tombstone], forgone: Iterable[Key]) -> str:
+    """Of a whole state: documents (kind, id, revision, JSON) in their order, tombstones and what may be done without in any."""
+    told = hashlib.sha256()
+    for kind, id, revision, body in documents:
+        told.update(msgspec.json.encode((kind, id, revision, len(body))) + body)
+    told.update(msgspec.json.encode((sorted((each.dns, each.id, each.revision) for each in tombstones), sorted(forgone))))
+    return told.hexdigest()
+
+
 def replaced_meanwhile() -> errors.Doubt:
     return errors.Doubt("the log was replaced while it was searched; ask again")
 
@@ -99,6 +124,13 @@ class Transaction(Protocol):
 
     def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:
         """Put a whole fleet with its log in the place of everything, and commit. Views stay."""
+
+    def fold(self, before: int, digest: str | None = None) -> int:
+        """Take the entries below a revision out of the log, and commit: the one before it becomes the base. How many went.
+
+        Documents, memos and the rest of the log stay as they are. The digest of the base may be given by whoever has worked
+        it out (see digest_at).
+        """
 
     def rollback(self) -> None:
         """Give up what was not committed, and let the next writer in; nothing is left to do when it is over already."""
@@ -146,6 +178,27 @@ class Store(Protocol):
         The log is searched once, and nothing is held between two pages, for whoever reads them may take long. A log that was
         replaced meanwhile is Doubt.
         """
+
+    # As it was. Below the base all of these are errors.Compacted; above the log's end ValueError: whoever asks looks first.
+
+    def document_at(self, kind: str, id: str, revision: int) -> Stored | None:
+        """The document when the log stood at a revision; None if it was not there then. Grows with its own changes since."""
+
+    def documents_at(self, keys: Iterable[tuple[str, str]], revision: int) -> dict[tuple[str, str], Stored]:
+        """The same for several (kind and id), from one state of the store; those that were there."""
+
+    def state_at(self, revision: int) -> Snapshot:
+        """Documents, tombstones and what may be done without, when the log stood at a revision. Grows with the log since."""
+
+    def touches(self, kind: str, id: str, before: int | None, limit: int) -> list[Entry]:
+        """The entries that changed a document, newest first, below a revision if one is given: each with that change alone, and
+        without the names that it brought along. Grows with the document's own changes."""
+
+    def revision_at(self, time: str) -> int:
+        """The newest revision that was there at a time; the base if that was the newest then, 0 if there was none."""
+
+    def digest_at(self, revision: int) -> str:
+        """Of all that state_at() tells, over exact bytes. Grows with documents and with the log since."""
 
     def begin(self) -> Transaction:
         """Wait for the other writers and keep them out."""

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import threading
 import uuid
 from collections.abc import Iterable, Iterator
-from typing import Self
+from typing import NamedTuple, Self
 
-from flux_resourceset import changes
-from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, Stored, Tombstone, View
-from flux_resourceset.store import Followed, Memo, Outline, pages, replaced_meanwhile
+import msgspec
+
+from flux_resourceset import changes, errors
+from flux_resourceset.changes import Change, Charge, Entry, Head, Query, Snapshot, Stored, Tombstone, View
+from flux_resourceset.store import (
+    Followed,
+    Key,
+    Memo,
+    Outline,
+    check_foldable,
+    check_reachable,
+    digest,
+    pages,
+    replaced_meanwhile,
+)
 
 
 class MemoryStore:
@@ -27,6 +40,9 @@ class MemoryStore:
         self._replaced: tuple[str, ...] = ()
         self._opened = ""
         self._base = Head("", 0, "")  # where what was folded away ended; its epoch does not matter
+        self._base_time = ""
+        self._floor = _State({}, {}, set())  # what it added up to
+        self._touched: dict[Key, list[int]] = {}  # the revisions in the log that changed a document
 
     def version(self) -> object:
         return self._epoch, self._revision, self._opened
@@ -95,6 +111,65 @@ class MemoryStore:
                 raise replaced_meanwhile()
             yield entries
 
+    # As it was
+
+    def document_at(self, kind: str, id: str, revision: int) -> Stored | None:
+        check_reachable(revision, self._base.revision, self._revision)
+        touched = self._touched.get((kind, id), [])
+        place = bisect.bisect_right(touched, revision)
+        if place == 0:
+            return self._floor.documents.get(kind, {}).get(id)
+        after = self._change(kind, id, touched[place - 1]).after
+        return None if after is None else Stored(after, touched[place - 1])
+
+    def documents_at(self, keys: Iterable[Key], revision: int) -> dict[Key, Stored]:
+        check_reachable(revision, self._base.revision, self._revision)
+        return {key: stored for key in keys if (stored := self.document_at(*key, revision))}
+
+    def state_at(self, revision: int) -> Snapshot:
+        check_reachable(revision, self._base.revision, self._revision)
+        state = self._floor.advanced(self.entries(0, revision))
+        return Snapshot(
+            epoch=self._epoch,
+            revision=revision,
+            documents={kind: of_kind for kind, of_kind in state.documents.items() if of_kind},
+            tombstones=tuple(state.tombstones.values()),
+            hash=[self._base.hash, *self.hashes][revision - self._base.revision],
+            forgone=frozenset(state.forgone),
+            base=self._base.revision,
+        )
+
+    def touches(self, kind: str, id: str, before: int | None, limit: int) -> list[Entry]:
+        if before is not None:
+            check_reachable(before - 1, self._base.revision, max(self._revision, before))
+        touched = self._touched.get((kind, id), [])
+        place = len(touched) if before is None else bisect.bisect_left(touched, before)
+        found = [(revision, self._change(kind, id, revision)) for revision in touched[max(place - limit, 0) : place][::-1]]
+        return [changes.narrowed(self._entry(revision), change) for revision, change in found]
+
+    def revision_at(self, time: str) -> int:
+        for entry in reversed(self.log):
+            if entry.time <= time:
+                return entry.revision
+        if time < self._base_time:
+            raise errors.Compacted.below(self._base.revision, f"what was there at {time}")
+        return self._base.revision
+
+    def digest_at(self, revision: int) -> str:
+        then = self.state_at(revision)
+        documents = (
+            (kind, id, stored.revision, msgspec.json.encode(stored.body))
+            for kind, of_kind in sorted(then.documents.items())
+            for id, stored in sorted(of_kind.items())
+        )
+        return digest(documents, then.tombstones, then.forgone)
+
+    def _entry(self, revision: int) -> Entry:
+        return self.log[revision - self._base.revision - 1]
+
+    def _change(self, kind: str, id: str, revision: int) -> Change:
+        return next(change for change in self._entry(revision).changes if (change.kind, change.id) == (kind, id))
+
     def begin(self) -> MemoryTransaction:
         self.lock.acquire()
         return MemoryTransaction(self)
@@ -103,12 +178,28 @@ class MemoryStore:
         self.log.append(entry)
         self.hashes.append(changes.chained(self.head().hash, entry))
         changes.forgo(self._forgone, entry)
+        for change in entry.changes:
+            self._touched.setdefault((change.kind, change.id), []).append(entry.revision)
 
     def settle(self) -> None:
         pass
 
     def close(self) -> None:
         pass
+
+
+class _State(NamedTuple):
+    documents: dict[str, dict[str, Stored]]
+    tombstones: dict[str, Tombstone]
+    forgone: set[Key]
+
+    def advanced(self, entries: Iterable[Entry]) -> _State:
+        """Another one, in which these were carried out."""
+        state = _State({kind: dict(of_kind) for kind, of_kind in self.documents.items()}, dict(self.tombstones), set(self.forgone))
+        for entry in entries:
+            changes.settle(state.documents, state.tombstones, entry)
+            changes.forgo(state.forgone, entry)
+        return state
 
 
 def _weight(entry: Entry) -> int:
@@ -152,8 +243,9 @@ class MemoryTransaction:
     ) -> str:
         store = self._store
         if entry is not None:
-            changes.settle(store.documents, store.tombstones, entry)
-            store.append(entry)
+            made = changes.grounded(store.documents, entry)
+            changes.settle(store.documents, store.tombstones, made)
+            store.append(made)
         if charge is not None:
             store._views, store._opened = charge.views, charge.opened
         store.memos = {key: old for key, old in store.memos.items() if old.time >= forget_before}
@@ -169,11 +261,28 @@ class MemoryTransaction:
         store._epoch = snapshot.epoch
         store.documents = {kind: dict(of_kind) for kind, of_kind in snapshot.documents.items()}
         store.tombstones = {tombstone.dns: tombstone for tombstone in snapshot.tombstones}
-        store.log, store.hashes, store._forgone, store._base = [], [], set(), Head("", 0, "")
+        store.log, store.hashes, store._forgone, store._touched = [], [], set(), {}
+        store._base, store._base_time, store._floor = Head("", 0, ""), "", _State({}, {}, set())
+        documents: dict[str, dict[str, Stored]] = {}
         for entry in history:
-            store.append(entry)
+            made = changes.grounded(documents, entry)
+            changes.settle(documents, {}, made)
+            store.append(made)
         store.memos = {}
         self._end()
+
+    def fold(self, before: int, digest: str | None = None) -> int:
+        store = self._store
+        check_foldable(before, store._revision)
+        gone = store.entries(0, before - 1)
+        if gone:
+            store._floor = store._floor.advanced(gone)
+            store._base, store._base_time = Head("", before - 1, store.hashes[len(gone) - 1]), gone[-1].time
+            store.log, store.hashes = store.log[len(gone) :], store.hashes[len(gone) :]
+            touched = {key: [each for each in revisions if each >= before] for key, revisions in store._touched.items()}
+            store._touched = {key: revisions for key, revisions in touched.items() if revisions}
+        self._end()
+        return len(gone)
 
     def rollback(self) -> None:
         self._end()

@@ -20,6 +20,7 @@ from flux_resourceset import errors
 from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, Stored
 from flux_resourceset.store import (
     Followed,
+    Key,
     Memo,
     Outline,
     marker,
@@ -27,6 +28,7 @@ from flux_resourceset.store import (
     replaced_meanwhile,
     sqlite_files,
     sqlite_log,
+    sqlite_past,
     sqlite_rows,
 )
 
@@ -194,6 +196,31 @@ class SqliteStore:
                 raise replaced_meanwhile()
             return entries
 
+    # As it was
+
+    def document_at(self, kind: str, id: str, revision: int) -> Stored | None:
+        return self.documents_at([(kind, id)], revision).get((kind, id))
+
+    def documents_at(self, keys: Iterable[Key], revision: int) -> dict[Key, Stored]:
+        with self._reading() as db:
+            return sqlite_past.documents(db, keys, revision)
+
+    def state_at(self, revision: int) -> Snapshot:
+        with self._reading() as db:
+            return sqlite_past.state(db, revision)
+
+    def touches(self, kind: str, id: str, before: int | None, limit: int) -> list[Entry]:
+        with self._reading() as db:
+            return sqlite_past.touches(db, kind, id, before, limit)
+
+    def revision_at(self, time: str) -> int:
+        with self._reading() as db:
+            return sqlite_past.revision_at(db, time)
+
+    def digest_at(self, revision: int) -> str:
+        with self._reading() as db:
+            return sqlite_past.state_digest(db, revision)
+
     def begin(self) -> SqliteTransaction:
         return SqliteTransaction(self)
 
@@ -310,6 +337,10 @@ class SqliteTransaction:
             marker.write(self._path, snapshot.epoch, filling=not snapshot.revision)
             sqlite_rows.write_whole(db, snapshot, history)
             sqlite_rows.check_whole(db, self._path)
+
+    def fold(self, before: int, digest: str | None = None) -> int:
+        with self._writing() as db:
+            return sqlite_past.fold(db, before)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:

@@ -57,7 +57,7 @@ def _read(
     """Entries with their changes, in one walk over both tables. What may be large stands in the first row of an entry only."""
     first = "coalesce(c.position, 0) = 0"
     rows = db.execute(
-        "SELECT e.revision, e.time, e.actor, e.on_behalf_of, e.request_id, e.reason, e.forced,"  # noqa: S608  # our words
+        "SELECT e.revision, e.time, e.actor, e.on_behalf_of, e.request_id, e.reason, e.forced, e.reverts,"  # noqa: S608  # our words
         f" CASE WHEN {first} THEN e.retired END, CASE WHEN {first} THEN e.forgone END, CASE WHEN {first} THEN e.vanished END,"
         f" c.kind, c.id, c.operation, {'NULL' if followed else 'c.before'}, c.after"
         " FROM entries AS e LEFT JOIN changes AS c ON c.revision = e.revision"
@@ -70,8 +70,8 @@ def _read(
 
 def _entry(rows: Iterator[Sequence[Any]]) -> Entry:
     first = next(rows)
-    revision, time, actor, on_behalf_of, request_id, reason, forced, decommissioned, forgone, vanished = first[:10]
-    made = itertools.chain([first], rows) if first[10] is not None else ()  # an entry may bring names only
+    revision, time, actor, on_behalf_of, request_id, reason, forced, reverts, decommissioned, forgone, vanished = first[:11]
+    made = itertools.chain([first], rows) if first[11] is not None else ()  # an entry may bring names only
     return Entry(
         revision=revision,
         time=time,
@@ -80,10 +80,11 @@ def _entry(rows: Iterator[Sequence[Any]]) -> Entry:
         request_id=request_id,
         reason=reason,
         forced=bool(forced),
-        changes=tuple(_change(*row[10:]) for row in made),
+        changes=tuple(_change(*row[11:]) for row in made),
         decommissioned=_decommissioned(decommissioned) if decommissioned else (),
         forgone=_forgone(forgone) if forgone else (),
         vanished=_names(vanished) if vanished else (),
+        reverts=reverts,
     )
 
 

@@ -226,7 +226,7 @@ def _write_forgone(db: sqlite3.Connection, entry: Entry) -> None:
 def _write_entry(db: sqlite3.Connection, entry: Entry, hash: str, documents: int) -> None:
     db.execute(
         "INSERT INTO entries (revision, time, actor, on_behalf_of, request_id, reason, forced, retired, forgone, vanished,"
-        " documents, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " documents, hash, reverts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             entry.revision,
             entry.time,
@@ -240,6 +240,7 @@ def _write_entry(db: sqlite3.Connection, entry: Entry, hash: str, documents: int
             _encode(entry.vanished) if entry.vanished else None,
             documents,
             hash,
+            entry.reverts,
         ),
     )
     db.executemany(

@@ -34,7 +34,8 @@ CREATE TABLE entries (
     forgone BLOB, -- JSON: definitions deleted by force elsewhere, that an import brought along
     vanished BLOB, -- JSON: DNS names of clusters that went without being decommissioned
     documents INTEGER NOT NULL DEFAULT 0, -- how many there are after it
-    hash TEXT NOT NULL DEFAULT '' -- over the hash of the entry before it
+    hash TEXT NOT NULL DEFAULT '', -- over the hash of the entry before it
+    reverts INTEGER -- the revision that it undoes
 ) STRICT;
 
 CREATE TABLE changes (
