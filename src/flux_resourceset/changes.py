@@ -11,7 +11,8 @@ import msgspec
 
 from flux_resourceset import errors
 
-CLUSTERS = "clusters"  # the one kind that is named here: decommissioned, they leave tombstones
+CLUSTERS = "clusters"  # decommissioned, they leave tombstones
+FREEZES = "freezes"  # they hold up writes; beside clusters the one kind that code may name
 
 Document = dict[str, Any]
 Operation = Literal["create", "update", "delete"]

@@ -79,13 +79,18 @@ def _with(holder: Any, steps: list[str], value: Any) -> Any:
     return others if inner is ABSENT else {**others, steps[0]: inner}
 
 
+def without(document: Any, steps: Iterable[json_pointers.Step]) -> Any:
+    """A copy in which nothing stands at a place."""
+    return _with(document, [str(step) for step in steps], ABSENT)
+
+
 def at(document: Any, steps: Iterable[json_pointers.Step]) -> Any:
     """What stands at a place of a document, where references are named by their ids; or ABSENT."""
     for step in steps:
         inside = members(document) if isinstance(document, list) else document
-        if not isinstance(inside, dict) or step not in inside:
+        if not isinstance(inside, dict) or str(step) not in inside:
             return ABSENT
-        document = inside[step]
+        document = inside[str(step)]
     return document
 
 

@@ -43,6 +43,7 @@ class Draft:
         self.budget = budget or Budget()
         self.kinds = base.kinds
         self.forced = False
+        self.reverts: int | None = None  # the revision that it undoes
         self.warnings: list[str] = []  # of what is allowed and can hardly be meant; complete once it is finished
         # what an import may do beyond a write; `imports` says when, and warns of it
         self.may_rename = False

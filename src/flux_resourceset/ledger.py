@@ -290,7 +290,8 @@ def _finished(draft: drafts.Draft, origin: Origin, now: datetime.datetime) -> En
     content = {"changes": draft.finish(), "decommissioned": draft.taken_tombstones(), "forgone": draft.forgone()}
     if not any(content.values()):
         return None
-    return _entry(draft.base.revision + 1, origin, now, **content, vanished=draft.vanished(), forced=draft.forced)
+    about = {"vanished": draft.vanished(), "forced": draft.forced, "reverts": draft.reverts}
+    return _entry(draft.base.revision + 1, origin, now, **content, **about)
 
 
 def _charge(known: tuple[changes.View, ...], now: datetime.datetime) -> changes.Charge:

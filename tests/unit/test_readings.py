@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import readings
+from flux_resourceset import history
 from flux_resourceset.changes import Query
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.kinds.model import CLUSTERS
@@ -47,7 +47,7 @@ def pages_of(reader: Readings, query: Query) -> list[list[int]]:
 def test_pages_add_up_to_what_was_asked_for(
     monkeypatch: pytest.MonkeyPatch, query: Query, revisions: list[int], changes_of_a_page: int
 ) -> None:
-    monkeypatch.setattr(readings, "PAGE_CHANGES", changes_of_a_page)
+    monkeypatch.setattr(history, "PAGE_CHANGES", changes_of_a_page)
     ledger = samples.ledger_of(KNOWN)
     for number in range(12):
         samples.create(ledger, "namespaces", namespace(f"n{number}"), namespace(f"m{number}"))
@@ -71,7 +71,7 @@ def test_documents_that_match_come_by_id() -> None:
     ledger = samples.ledger_of(KNOWN)
     samples.create(ledger, "namespaces", *(namespace(id, labels={"x": id[0]}) for id in ("b2", "a1", "b1")))
     listed = asyncio.run(Readings(ledger.follower).documents("namespaces", lambda body: body["labels"]["x"] == "b"))
-    assert [body["id"] for body in listed] == ["b1", "b2"]
+    assert [body["id"] for body in listed.documents] == ["b1", "b2"]
 
 
 def test_work_on_the_whole_fleet_is_done_in_threads() -> None:

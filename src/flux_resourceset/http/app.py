@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flux_resourceset import __version__, errors
 from flux_resourceset.follower import Follower
-from flux_resourceset.http import auth, bulk, crud, flux, long_answers, messages, metrics, poll, problems
+from flux_resourceset.http import auth, bulk, crud, flux, history, long_answers, messages, metrics, poll, problems
 from flux_resourceset.http import log as change_log
 from flux_resourceset.http.auth import Access
 from flux_resourceset.kinds.model import CLUSTERS, Kinds
@@ -97,6 +97,7 @@ def routes(
         table[poll.PREFIX + "{cluster_dns}/" + kind.endpoint] = {"GET": Endpoint(Access.VIEW, polled.view(kind.endpoint))}
     if writable:
         table |= _crud_routes(kinds, crud.CrudRoutes(ledger))
+        table |= _history_routes(kinds, history.HistoryRoutes(ledger.follower))
         many, logged = bulk.BulkRoutes(ledger), change_log.LogRoutes(ledger.follower)
         table |= {
             "/changes": {"GET": Endpoint(Access.READ, logged.changes)},
@@ -138,6 +139,17 @@ def _crud_routes(kinds: Kinds, operators: crud.CrudRoutes) -> dict[str, Endpoint
         "PATCH": Endpoint(Access.WRITE, operators.merge_patches()),
         "DELETE": Endpoint(Access.WRITE, operators.delete_patches()),
     }
+    return table
+
+
+def _history_routes(kinds: Kinds, past: history.HistoryRoutes) -> dict[str, Endpoints]:
+    table: dict[str, Endpoints] = {
+        f"/{CLUSTERS}/{{id}}/inputs/{{view}}": {"GET": Endpoint(Access.READ, past.inputs)},
+        f"/{CLUSTERS}/{{id}}/inputs/{{view}}/{{input}}/provenance": {"GET": Endpoint(Access.READ, past.provenance)},
+    }
+    for kind in kinds:
+        if "get" in kind.methods["instance"]:
+            table[f"/{kind.name}/{{id}}/history"] = {"GET": Endpoint(Access.READ, past.history(kind))}
     return table
 
 

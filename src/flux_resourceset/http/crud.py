@@ -54,7 +54,7 @@ class CrudRoutes:
 
     def list(self, kind: Kind) -> Callable[[Request], Any]:
         filters = {item.name: item for item in kind.filters}
-        allowed = frozenset({*filters, "selector", "limit", "offset"})
+        allowed = frozenset({*filters, "selector", "limit", "offset", "at"})
 
         async def endpoint(request: Request) -> Response:
             params = messages.query(request, allowed)
@@ -65,10 +65,11 @@ class CrudRoutes:
             def matches(body: Document) -> bool:
                 return all(body.get(name) == value for name, value in wanted.items()) and selector(body.get("labels") or {})
 
-            documents = await self._readings.documents(kind.name, matches)
+            listed = await self._readings.documents(kind.name, matches, messages.point(params, "at"))
             end = None if limit is None else offset + limit
-            pieces = json_pieces.pieces(documents[offset:end], 1)
-            return await long_answers.json_answer(request, pieces, {"X-Total-Count": str(len(documents))})
+            pieces = json_pieces.pieces(listed.documents[offset:end], 1)
+            headers = {"X-Total-Count": str(len(listed.documents)), **messages.at_revision(listed.revision)}
+            return await long_answers.json_answer(request, pieces, headers)
 
         return endpoint
 
@@ -111,12 +112,13 @@ class CrudRoutes:
 
     def get(self, kind: Kind) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
-            messages.query(request)
+            at = messages.point(messages.query(request, frozenset({"at"})), "at")
             id = request.path_params["id"]
-            stored = (await self._ledger.follower.fresh()).get(kind.name, id)
-            if stored is None:
+            found = await self._readings.document(kind.name, id, at)
+            if found is None:
                 raise rules.not_found(kind.name, id)
-            return _not_modified(request, stored) or messages.document_response(stored)
+            headers = messages.at_revision(found.revision)
+            return _not_modified(request, found.stored, headers) or messages.document_response(found.stored, headers=headers)
 
         return endpoint
 
@@ -231,9 +233,9 @@ class CrudRoutes:
         return endpoint
 
 
-def _not_modified(request: Request, stored: Stored) -> Response | None:
+def _not_modified(request: Request, stored: Stored, headers: Mapping[str, str] | None = None) -> Response | None:
     tag = f'"{stored.revision}"'
-    return Response(None, 304, {"ETag": tag}) if messages.is_known(request, tag) else None
+    return Response(None, 304, {"ETag": tag, **(headers or {})}) if messages.is_known(request, tag) else None
 
 
 def _after(entry: Entry | None, kind: str, id: str, before: Stored | None) -> Stored:

@@ -97,7 +97,7 @@ def fields(session: Session, result: Result) -> list[dict[str, Any]]:
 def _differences(session: Session, result: Result) -> list[differences.Difference]:
     if result["change"] != "update":
         return []
-    return differences.of_documents(result["before"], result["after"], session.kinds.reference_fields)
+    return differences.of_documents(result["before"], result["after"], session.kinds.references(result["kind"]))
 
 
 def changed_lines(session: Session, result: Result) -> list[str]:
