@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
@@ -16,6 +17,8 @@ FREEZES = "freezes"  # they hold up writes; beside clusters the one kind that co
 
 Document = dict[str, Any]
 Operation = Literal["create", "update", "delete"]
+
+_RFC3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})", re.ASCII)
 
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
@@ -190,6 +193,14 @@ def chained(previous: str, entry: Entry) -> str:
     for change in entry.changes:
         digest.update(_canonical((change.kind, change.id, change.operation, change.after)))
     return digest.hexdigest()
+
+
+def moment(text: str) -> datetime.datetime | None:
+    """A time of RFC 3339; None if it is none."""
+    try:
+        return datetime.datetime.fromisoformat(text.upper()) if _RFC3339.fullmatch(text) else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def grounded(documents: dict[str, dict[str, Stored]], entry: Entry) -> Entry:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
-import msgspec
-
-from flux_resourceset import documents, errors, fleet, json_pieces, rules
+from flux_resourceset import documents, effects, errors, fleet, json_pieces, overlay, rules
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Change, Decommissioned, Document, Forgone
+from flux_resourceset.effects import Effect
 from flux_resourceset.errors import Violation
 from flux_resourceset.json_pointers import pointer
 from flux_resourceset.kinds.model import CLUSTERS, Kind, Referenced
 from flux_resourceset.overlay import Key, Overlay
-
-_BYTES_PER_STEP = 64  # of changed documents, so that one large value cannot be put into thousands of clusters
-
-_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Precondition(NamedTuple):
@@ -38,12 +33,13 @@ class Precondition(NamedTuple):
 
 
 class Draft:
-    def __init__(self, base: fleet.Fleet, budget: Budget | None = None) -> None:
+    def __init__(self, base: fleet.Fleet, budget: Budget | None = None, protected: Container[str] = ()) -> None:
         self.base = base
         self.budget = budget or Budget()
         self.kinds = base.kinds
         self.forced = False
         self.reverts: int | None = None  # the revision that it undoes
+        self._protected = protected  # environments in which versions should be exact
         self.warnings: list[str] = []  # of what is allowed and can hardly be meant; complete once it is finished
         # what an import may do beyond a write; `imports` says when, and warns of it
         self.may_rename = False
@@ -299,7 +295,7 @@ class Draft:
         return changes
 
     def changes(self) -> tuple[Change, ...]:
-        return tuple(self._changes())
+        return tuple(overlay.changes(Overlay(self.base, self.budget), self._view))
 
     def refusals(self, changes: tuple[Change, ...]) -> Iterator[errors.Refusal]:
         """Everything that speaks against the whole. Grows with what is touched."""
@@ -315,7 +311,13 @@ class Draft:
                 if violations:
                     yield rules.invalid(kind.name, change.id, violations)
                 yield from self._without_warnings(rules.new_warnings(self._view, change))
+                yield from self._without_warnings(rules.new_risks(self._view, change, self._protected))
         yield from self._without_warnings(rules.large_answers(self._view, changes))
+
+    def effect(self, changes: Iterable[Change]) -> Effect:
+        """What the changes mean to the answers of all clusters. Grows with the clusters that they reach."""
+        before = Overlay(self.base, self.budget)
+        return effects.between(before, self._view, ((change.kind, change.id) for change in changes))
 
     def _without_warnings(self, objections: Iterator[errors.Refusal | rules.Warning]) -> Iterator[errors.Refusal]:
         """The refusals among them; the warnings are kept."""
@@ -325,23 +327,6 @@ class Draft:
                 self.forced = self.forced or item.forced
             else:
                 yield item
-
-    def _changes(self) -> Iterator[Change]:
-        for (kind, id), after in self._view.after.items():
-            self.budget.spend()
-            stored = self.base.get(kind, id)
-            before = stored.body if stored else None
-            if before is None and after is not None:
-                yield Change(kind, id, "create", None, after)
-            elif before is not None and after is None:
-                yield Change(kind, id, "delete", before, None)
-            elif before is not None and self._differ(before, after):
-                yield Change(kind, id, "update", before, after)
-
-    def _differ(self, before: Document, after: Document | None) -> bool:
-        old, new = _encode(before), _encode(after)
-        self.budget.spend((len(old) + len(new)) // _BYTES_PER_STEP)
-        return old != new
 
 
 def _empty(value: Any) -> str:

@@ -1,120 +1,188 @@
-"""What a change of the whole fleet means to its clusters: who appears, vanishes, is decommissioned, loses inputs. Pure."""
+"""The effect of a change: the inputs in which the answers to Flux differ before and after it. Pure."""
 
 from __future__ import annotations
 
-import collections
-from collections.abc import Iterable, Iterator, Mapping, Set
-from typing import NamedTuple
+import hashlib
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
 
-from flux_resourceset import answers
-from flux_resourceset.changes import Document
+import msgspec
+
+from flux_resourceset import differences, merge
+from flux_resourceset.budgets import Budget
+from flux_resourceset.changes import Change, Document
 from flux_resourceset.fleet import Fleet
-from flux_resourceset.kinds.model import CLUSTERS, Kinds, Referenced
+from flux_resourceset.kinds.model import CLUSTERS, Referenced
+from flux_resourceset.merge import Assignment, Input
+from flux_resourceset.overlay import Key, Overlay
 
-_NAMED = 20  # of the clusters: as many as fit on a screen beside the question
+_encode = msgspec.json.Encoder().encode
+_canonical = msgspec.json.Encoder(order="deterministic").encode
 
-# worst first: it is what a person must not miss
-_DECOMMISSIONED, _LOSES, _VANISHES, _CHANGES, _APPEARS = _SORTS = (
-    "is decommissioned",
-    "loses inputs",
-    "vanishes",
-    "gets other inputs",
-    "appears",
-)
-_MEANING = {
-    _DECOMMISSIONED: "its answers become [], and Flux deletes everything",
-    _LOSES: "Flux deletes what they stood for",
-    _VANISHES: "its answers become 404, and Flux keeps what is there",
-}
+ADDED: Literal["added"] = "added"
+REMOVED: Literal["removed"] = "removed"
+CHANGED: Literal["changed"] = "changed"
 
 
-class State(NamedTuple):
-    """What answers are made from."""
+class InputChange(NamedTuple):
+    """What becomes of one input of one view. `enabled` from true to false is removed, for Flux uninstalls it; and back, added."""
 
-    clusters: Mapping[str, Document]  # by DNS name
-    definitions: Mapping[str, Mapping[str, Document]]  # by kind and id
-    tombstones: Set[str]  # DNS names
+    view: str
+    input: str
+    change: Literal["added", "removed", "changed"]
+    fields: tuple[dict[str, Any], ...]  # of a changed one
+    shown: bytes  # the above, encoded: equal for whatever looks equal
+    content: bytes  # a digest of the whole input before and after
 
-    def of(self, kind: Referenced) -> Mapping[str, Document]:
-        return self.definitions.get(kind.name, {})
+    def described(self) -> dict[str, Any]:
+        about = {"view": self.view, "input": self.input, "change": self.change}
+        return {**about, "fields": list(self.fields)} if self.change == CHANGED else about
 
 
-class Difference(NamedTuple):
-    """Between two answers of one view, in inputs."""
+class ClusterEffect(NamedTuple):
+    """What becomes of the answers of one cluster."""
 
-    endpoint: str
-    lost: int
-    gained: int
-    changed: int
+    id: str
+    before: str | None  # its environment; None: it was not there
+    after: str | None  # the same; None: it is gone
+    changes: tuple[InputChange, ...]
 
-    def __str__(self) -> str:
-        counts = {"lost": self.lost, "gained": self.gained, "changed": self.changed}
-        return f"{self.endpoint} {', '.join(f'{count} {word}' for word, count in counts.items() if count)}"
+    @property
+    def environment(self) -> str:
+        return self.after or self.before or ""
+
+    def count(self, change: str) -> int:
+        return sum(item.change == change for item in self.changes)
 
 
 class Effect(NamedTuple):
-    sort: str
-    dns: str
-    views: tuple[Difference, ...] = ()
+    """The clusters whose answers differ, by id. The order of inputs, digests and the block about the cluster do not count."""
 
-    def __str__(self) -> str:
-        return f"{self.dns} {self.sort}" + (f": {'; '.join(map(str, self.views))}" if self.views else "")
+    clusters: tuple[ClusterEffect, ...] = ()
 
-
-def state_of(fleet: Fleet) -> State:
-    bodies = {kind: {id: stored.body for id, stored in of_kind.items()} for kind, of_kind in fleet.documents.items()}
-    return state(bodies, fleet.tombstones.keys())
+    def count(self, change: str) -> int:
+        """Of inputs, over all clusters."""
+        return sum(cluster.count(change) for cluster in self.clusters)
 
 
-def state(bodies: Mapping[str, Mapping[str, Document]], tombstones: Set[str]) -> State:
-    clusters = {cluster["cluster_dns"]: cluster for cluster in bodies.get(CLUSTERS, {}).values()}
-    return State(clusters, bodies, tombstones - clusters.keys())
+def of(base: Fleet, made: Sequence[Change]) -> Effect:
+    """The effect of changes on a fleet; those of kinds that are not known here have none."""
+    before, after = Overlay(base, Budget()), Overlay(base, Budget())
+    known = [change for change in made if change.kind in base.kinds.by_name]
+    for change in known:
+        after.put(base.kinds.by_name[change.kind], change.id, change.after)
+    return between(before, after, ((change.kind, change.id) for change in known))
 
 
-def between(kinds: Kinds, before: State, after: State) -> list[Effect]:
-    """What changes for whom, the worst first. Grows with documents."""
-    effects = [*_comings_and_goings(before, after), *_other_answers(kinds, before, after)]
-    return sorted(effects, key=lambda effect: (_SORTS.index(effect.sort), effect.dns))
+def between(before: Overlay, after: Overlay, changed: Iterable[Key]) -> Effect:
+    """The effect of the documents that changed, on top of one fleet. Grows with the clusters that these reach."""
+    comparison = _Comparison(before, after)
+    touched = _touched(before, after, changed)
+    clusters = (comparison.of_cluster(id, touched[id]) for id in sorted(touched))
+    return Effect(tuple(cluster for cluster in clusters if cluster.changes))
 
 
-def _comings_and_goings(before: State, after: State) -> Iterator[Effect]:
-    known = before.clusters.keys() | before.tombstones
-    yield from (Effect(_APPEARS, dns) for dns in after.clusters.keys() - before.clusters.keys())
-    yield from (Effect(_DECOMMISSIONED, dns) for dns in after.tombstones - before.tombstones)
-    yield from (Effect(_VANISHES, dns) for dns in known - after.clusters.keys() - after.tombstones)
+# Which inputs of which views of a cluster have to be looked at; None: all of them
+_Touched = dict[str, Container[str] | None]
 
 
-def _other_answers(kinds: Kinds, before: State, after: State) -> Iterator[Effect]:
-    touched = [kind for kind in kinds.referenced if before.of(kind) != after.of(kind)]
-    old_encoder, new_encoder = answers.Encoder(), answers.Encoder()
-    for dns in before.clusters.keys() & after.clusters.keys():
-        same = before.clusters[dns] == after.clusters[dns]
-        views: list[Difference] = []
-        for kind in touched if same else kinds.referenced:
-            old, new = _digests(old_encoder, kind, before, dns), _digests(new_encoder, kind, after, dns)
-            if old != new:
-                views += _differences(kind.endpoint, old, new)
-        if views:
-            yield Effect(_LOSES if any(view.lost for view in views) else _CHANGES, dns, tuple(views))
+def _touched(before: Overlay, after: Overlay, changed: Iterable[Key]) -> dict[str, _Touched]:
+    kinds = before.kinds
+    touched: dict[str, dict[str, set[str] | None]] = {}
+    for name, id in changed:
+        kind = kinds.referenced_by_name.get(name)
+        if name == CLUSTERS:
+            touched[id] = {each.name: None for each in kinds.referenced}
+        elif kind is not None:
+            users = before.users(kind, id) | after.users(kind, id)
+            before.budget.spend(len(users))
+            comes_or_goes = (before.get(name, id) is None) != (after.get(name, id) is None)  # others may wait for it
+            for user in users:
+                views = touched.setdefault(user, {})
+                if comes_or_goes:
+                    views[name] = None
+                elif (inputs := views.setdefault(name, set())) is not None:
+                    inputs.add(id)
+    return {id: dict(views) for id, views in touched.items()}
 
 
-def _digests(encoder: answers.Encoder, kind: Referenced, state: State, dns: str) -> dict[str, str]:
-    return encoder.digests(kind, state.clusters[dns], state.of(kind))
+class _Comparison:
+    """Of answers before and after; what clusters have in common is compared once."""
+
+    def __init__(self, before: Overlay, after: Overlay) -> None:
+        self._before, self._after = before, after
+        self._definitions: dict[str, tuple[dict[str, Document], dict[str, Document]]] = {}  # by kind
+        self._compared: dict[tuple[str, str, bytes, bytes], InputChange | None] = {}
+
+    def of_cluster(self, id: str, touched: _Touched) -> ClusterEffect:
+        old, new = self._before.get(CLUSTERS, id), self._after.get(CLUSTERS, id)
+        found: list[InputChange] = []
+        for name, only in touched.items():
+            self._before.budget.spend()
+            kind = self._before.kinds.referenced_by_name[name]
+            olds, news = self._sides(kind)
+            if old is None or new is None or old["cluster_dns"] == new["cluster_dns"]:
+                found += self._changes(kind, _inputs(kind, old, olds, only), _inputs(kind, new, news, only))
+            else:  # answers belong to id and name together
+                found += self._changes(kind, _inputs(kind, old, olds, only), {})
+                found += self._changes(kind, {}, _inputs(kind, new, news, only))
+        found.sort(key=lambda item: item.shown)
+        return ClusterEffect(id, old["environment"] if old else None, new["environment"] if new else None, tuple(found))
+
+    def _sides(self, kind: Referenced) -> tuple[dict[str, Document], dict[str, Document]]:
+        """The definitions of a kind, before and after."""
+        sides = self._definitions.get(kind.name)
+        if sides is None:
+            sides = self._definitions[kind.name] = self._before.documents(kind.name), self._after.documents(kind.name)
+        return sides
+
+    def _changes(self, kind: Referenced, old: dict[str, Assignment], new: dict[str, Assignment]) -> Iterator[InputChange]:
+        for id in old.keys() | new.keys():
+            before, after = old.get(id), new.get(id)
+            if before is not None and after is not None and all(map(_is, before, after)):
+                continue
+            key = kind.name, id, _said(before), _said(after)
+            if key not in self._compared:
+                self._before.budget.spend()
+                self._compared[key] = _compared(kind, id, before, after)
+            change = self._compared[key]
+            if change is not None:
+                yield change
 
 
-def _differences(endpoint: str, old: dict[str, str], new: dict[str, str]) -> Iterator[Difference]:
-    changed = sum(1 for id in old.keys() & new.keys() if old[id] != new[id])
-    difference = Difference(endpoint, len(old.keys() - new.keys()), len(new.keys() - old.keys()), changed)
-    if any(difference[1:]):  # else they only stand in another order
-        yield difference
+def _is(first: object, second: object) -> bool:
+    return first is second
 
 
-def described(effects: Iterable[Effect]) -> list[str]:
-    """For a person to read: how many of each sort, and the first by name."""
-    effects = list(effects)
-    counts = collections.Counter(effect.sort for effect in effects)
-    lines = [f"{sort}: {counts[sort]}" + (f" ({_MEANING[sort]})" if sort in _MEANING else "") for sort in _SORTS if counts[sort]]
-    lines += [f"  {effect}" for effect in effects[:_NAMED]]
-    if len(effects) > _NAMED:
-        lines.append(f"  and {len(effects) - _NAMED} more")
-    return lines or ["nothing changes for any cluster"]
+def _inputs(
+    kind: Referenced, cluster: Document | None, definitions: dict[str, Document], only: Container[str] | None
+) -> dict[str, Assignment]:
+    if cluster is None:
+        return {}
+    return {item.reference["id"]: item for item in merge.assignments(kind, cluster, definitions, only)}
+
+
+def _said(item: Assignment | None) -> bytes:
+    """All that makes an input, but for its definition."""
+    return b"" if item is None else _encode((item.reference, item.patches, item.wait_for))
+
+
+def _compared(kind: Referenced, id: str, before: Assignment | None, after: Assignment | None) -> InputChange | None:
+    old = None if before is None else merge.part(kind, before)
+    new = None if after is None else merge.part(kind, after)
+    change: Literal["added", "removed", "changed"] = CHANGED
+    fields: tuple[dict[str, Any], ...] = ()
+    if old is None or (new is not None and _runs(new) and not _runs(old)):
+        change = ADDED
+    elif new is None or (_runs(old) and not _runs(new)):
+        change = REMOVED
+    else:
+        fields = tuple(differences.fields(differences.of_inputs(old, new)))
+        if not fields:
+            return None
+    shown = _canonical((kind.endpoint, id, change, fields))
+    return InputChange(kind.endpoint, id, change, fields, shown, hashlib.sha256(_canonical((old, new))).digest())
+
+
+def _runs(content: Input) -> bool:
+    return content.get("enabled", True) is not False

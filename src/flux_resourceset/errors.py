@@ -16,6 +16,7 @@ Error
     │   └── InUse             409 in-use
     ├── Compacted             410 compacted
     ├── PreconditionFailed    412 precondition-failed
+    │   └── PlanChanged       412 plan-changed
     ├── BodyTooLarge          413 body-too-large
     ├── UnsupportedMediaType  415 unsupported-media-type
     ├── Invalid               422 invalid-document
@@ -24,6 +25,8 @@ Error
     │   ├── TooExpensive      422 too-expensive
     │   ├── NotYet            422 bad-query
     │   └── AnswerTooLarge    422 answer-too-large
+    ├── Frozen                423 frozen
+    ├── ConfirmationRequired  428 confirmation-required
     ├── Internal              500 internal-error
     └── Unavailable           503 unavailable
         └── Doubt             503 unavailable
@@ -135,6 +138,10 @@ class PreconditionFailed(Refusal):
     status, code, title = 412, "precondition-failed", "Precondition failed: the document is at another revision"
 
 
+class PlanChanged(PreconditionFailed):
+    code, title = "plan-changed", "The plan is another one by now"
+
+
 class BodyTooLarge(Refusal):
     status, code, title = 413, "body-too-large", "Request body too large"
 
@@ -174,6 +181,14 @@ class NotYet(Invalid):
 
 class AnswerTooLarge(Invalid):
     code, title = "answer-too-large", "Answer too large for Flux"
+
+
+class Frozen(Refusal):
+    status, code, title = 423, "frozen", "Frozen: no change is allowed there now"
+
+
+class ConfirmationRequired(Refusal):
+    status, code, title = 428, "confirmation-required", "Confirmation required"
 
 
 class Internal(Refusal):

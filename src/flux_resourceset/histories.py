@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from flux_resourceset import changes, documents, drafts, effects, errors, fleet, imports
+from flux_resourceset import changes, differences, documents, drafts, effects, errors, fleet, imports, overlay
+from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Decommissioned, Document, Entry, Stored, Tombstone
+from flux_resourceset.effects import Effect
 from flux_resourceset.imports import Export
 from flux_resourceset.kinds.model import CLUSTERS, Kinds
-from flux_resourceset.overlay import Key
+from flux_resourceset.overlay import Key, Overlay
 
 
 class Replay(NamedTuple):
@@ -97,13 +99,26 @@ class Restoration:
     def warnings(self) -> tuple[str, ...]:
         return tuple(self._draft.warnings)
 
-    def plan(self, state: fleet.Fleet) -> imports.Plan:
-        return imports.plan(state, self.consequences(state), self.warnings)
-
-    def consequences(self, state: fleet.Fleet) -> list[effects.Effect]:
+    def planned(self, state: fleet.Fleet) -> tuple[Entry, Effect]:
+        """What it does to a fleet, as if it were one transaction; and what that does to the answers. Grows with documents."""
+        before, after = Overlay(state, Budget()), Overlay(state, Budget())
         bodies = _bodies(self._kinds, self.replay)
-        buried = self.replay.tombstones.keys() | {each.dns for each in self.decommissioned(state)}
-        return effects.between(self._kinds, effects.state_of(state), effects.state(bodies, buried))
+        for kind in self._kinds:
+            here, there = before.documents(kind.name), bodies.get(kind.name, {})
+            for id in sorted(here.keys() | there.keys()):
+                if not differences.same(here.get(id), there.get(id)):
+                    after.put(kind, id, there.get(id))
+        made = tuple(overlay.changes(before, after))
+        names = self.names(state)
+        vanished = tuple(sorted((state.cluster_ids.keys() | state.tombstones.keys()) - names.living - names.buried))
+        buried = tuple(Decommissioned(dns, "") for dns in sorted(names.buried - state.tombstones.keys()))
+        entry = Entry(0, "", "", None, None, None, False, made, buried, vanished)
+        return entry, effects.between(before, after, after.after)
+
+    def names(self, state: fleet.Fleet) -> imports.Names:
+        """The DNS names of the fleet that it leads to."""
+        living = {stored.body["cluster_dns"] for stored in self.replay.documents.get(CLUSTERS, {}).values()}
+        return imports.Names(living, self.replay.tombstones.keys() | {each.dns for each in self.decommissioned(state)})
 
     def decommissioned(self, state: fleet.Fleet) -> tuple[Decommissioned, ...]:
         """The names that are known here and not in the file, if absence was said to be a decommission."""

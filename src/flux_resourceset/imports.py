@@ -11,22 +11,23 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Set
 from typing import Any, NamedTuple
 
 import msgspec
 
-from flux_resourceset import documents, drafts, effects, errors, fleet, outcomes, rules
+from flux_resourceset import changes, documents, drafts, effects, errors, fleet, names, outcomes, plans, rules
 from flux_resourceset.changes import Document, Entry, Forgone, Tombstone
-from flux_resourceset.effects import Effect
+from flux_resourceset.effects import ClusterEffect, Effect
 from flux_resourceset.errors import Violation
 from flux_resourceset.json_pointers import pointer
-from flux_resourceset.kinds import formats
 from flux_resourceset.kinds.model import CLUSTERS, Kind, Kinds
+from flux_resourceset.outcomes import Outcome
 from flux_resourceset.overlay import Key
 
 SHOWN_WARNINGS = 100  # of an import: more than anybody reads, and few enough for an answer
 _SHOWN = 50  # of the problems of a file: a line that can still be read
+_SHOWN_CLUSTERS = 20  # as many as fit on a screen beside the question
 _SHOWN_USERS = 5  # of a definition that is not there: enough to begin looking
 
 
@@ -76,9 +77,9 @@ def _problems(kinds: Kinds, export: Export) -> Iterator[str]:
         yield from repeated(kind.name, "id", export.documents[kind.name])
     yield from repeated(CLUSTERS, "cluster_dns", export.documents[CLUSTERS])
     for tombstone in export.tombstones:
-        if not formats.is_dns_name(tombstone.dns):
+        if not names.is_dns_name(tombstone.dns):
             yield f"tombstones: {tombstone.dns!r} is no DNS name"
-        elif not formats.is_dns_label(tombstone.id):
+        elif not names.is_dns_label(tombstone.id):
             yield f"tombstones: {tombstone.id!r} is no id of a cluster"
 
 
@@ -182,31 +183,98 @@ def _bury(draft: drafts.Draft, export: Export) -> None:
 
 # What it means
 
+# worst first: it is what a person must not miss
+_DECOMMISSIONED, _LOSES, _VANISHES, _CHANGES, _APPEARS = _SORTS = (
+    "is decommissioned",
+    "loses inputs",
+    "vanishes",
+    "gets other inputs",
+    "appears",
+)
+_MEANING = {
+    _DECOMMISSIONED: "its answers become [], and Flux deletes everything",
+    _LOSES: "Flux deletes what they stood for",
+    _VANISHES: "its answers become 404, and Flux keeps what is there",
+}
+_WORDS = {effects.REMOVED: "lost", effects.ADDED: "gained", effects.CHANGED: "changed"}
+
+
+class Consequence(NamedTuple):
+    """What an import means to one cluster, by its DNS name."""
+
+    sort: str
+    dns: str
+    views: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.dns} {self.sort}" + (f": {self.views}" if self.views else "")
+
+
+class Names(NamedTuple):
+    """DNS names of a fleet."""
+
+    living: Set[str]
+    buried: Set[str]
+
 
 class Plan(NamedTuple):
     """What an import will do, to be agreed to before anything is written."""
 
-    effects: list[Effect]
+    outcome: Outcome[None]
+    consequences: list[Consequence]
     warnings: list[str]
     into_empty: bool  # then nothing is taken from anybody
-    of: tuple[str, int]  # epoch and revision of the fleet that it was made for
 
-    def check(self, state: fleet.Fleet, consequences: Callable[[], list[Effect]]) -> None:
-        """Refuse to do anything else, for somebody may have written meanwhile."""
-        if (state.epoch, state.revision) != self.of and consequences() != self.effects:
-            raise errors.Conflict(
-                "the fleet changed meanwhile, and the import would do something else; nothing was written, try again"
-            )
+    @property
+    def id(self) -> str:
+        return plans.identity(self.outcome.entry, self.outcome.effect)
+
+    def lines(self) -> list[str]:
+        """For a person to read: how many of each sort, and the first by name."""
+        counts = collections.Counter(each.sort for each in self.consequences)
+        lines = [
+            f"{sort}: {counts[sort]}" + (f" ({_MEANING[sort]})" if sort in _MEANING else "") for sort in _SORTS if counts[sort]
+        ]
+        lines += [f"  {each}" for each in self.consequences[:_SHOWN_CLUSTERS]]
+        if len(self.consequences) > _SHOWN_CLUSTERS:
+            lines.append(f"  and {len(self.consequences) - _SHOWN_CLUSTERS} more")
+        return lines or ["nothing changes for any cluster"]
 
 
-def plan(state: fleet.Fleet, effects: list[Effect], warnings: Sequence[str]) -> Plan:
-    return Plan(effects, outcomes.first(warnings, SHOWN_WARNINGS), is_empty(state), (state.epoch, state.revision))
+def plan(state: fleet.Fleet, outcome: Outcome[None], after: Names) -> Plan:
+    told = list(_consequences(state, outcome.effect, after))
+    told.sort(key=lambda each: (_SORTS.index(each.sort), each.dns))
+    return Plan(outcome, told, outcomes.first(outcome.warnings, SHOWN_WARNINGS), is_empty(state))
 
 
-def consequences(draft: drafts.Draft) -> list[Effect]:
-    base = draft.base
-    bodies = {kind.name: {id: draft.require(kind.name, id) for id in draft.ids(kind.name)} for kind in draft.kinds}
-    living = {cluster["cluster_dns"] for cluster in bodies[CLUSTERS].values()}
-    gone = base.cluster_ids.keys() - living - set(draft.vanished())
-    buried = base.tombstones.keys() | gone | {each.dns for each in draft.taken_tombstones()}
-    return effects.between(draft.kinds, effects.state_of(base), effects.state(bodies, buried))
+def names_after(state: fleet.Fleet, entry: Entry | None) -> Names:
+    """The names once an entry was taken."""
+    living, buried = set(state.cluster_ids), dict(state.tombstones)
+    if entry is not None:
+        of_clusters = [change for change in entry.changes if change.kind == CLUSTERS]
+        living -= {change.before["cluster_dns"] for change in of_clusters if change.before is not None}
+        living |= {change.after["cluster_dns"] for change in of_clusters if change.after is not None}
+        changes.bury(buried, entry)
+    return Names(living, buried.keys())
+
+
+def _consequences(state: fleet.Fleet, effect: Effect, after: Names) -> Iterator[Consequence]:
+    living, buried = state.cluster_ids.keys(), state.tombstones.keys()
+    yield from (Consequence(_APPEARS, dns) for dns in after.living - living)
+    yield from (Consequence(_DECOMMISSIONED, dns) for dns in after.buried - buried)
+    yield from (Consequence(_VANISHES, dns) for dns in (living | buried) - after.living - after.buried)
+    for cluster in effect.clusters:
+        stored = state.get(CLUSTERS, cluster.id)
+        if stored is not None and cluster.after is not None and stored.body["cluster_dns"] in after.living:
+            sort = _LOSES if cluster.count(effects.REMOVED) else _CHANGES
+            yield Consequence(sort, stored.body["cluster_dns"], _told(cluster))
+
+
+def _told(cluster: ClusterEffect) -> str:
+    counts: dict[str, collections.Counter[str]] = {}
+    for item in cluster.changes:
+        counts.setdefault(item.view, collections.Counter())[item.change] += 1
+    return "; ".join(
+        f"{view} {', '.join(f'{of_view[change]} {word}' for change, word in _WORDS.items() if of_view[change])}"
+        for view, of_view in counts.items()
+    )

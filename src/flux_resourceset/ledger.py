@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import datetime
 import functools
 import logging
@@ -12,11 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from flux_resourceset import changes, drafts, errors, views
+import msgspec
+
+from flux_resourceset import changes, drafts, effects, errors, guards, plans, views
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Entry, Origin
+from flux_resourceset.effects import Effect
 from flux_resourceset.fleet import Fleet
 from flux_resourceset.follower import Follower, damage_reported
+from flux_resourceset.guards import NO_CONSENT, Consent
 from flux_resourceset.outcomes import Idempotency, Outcome
 from flux_resourceset.store import Followed, Memo, Store, Transaction
 
@@ -30,6 +35,7 @@ T = TypeVar("T")
 Work = Callable[[drafts.Draft], T]
 Explain = Callable[[errors.Refusal], errors.Refusal]
 Clock = Callable[[], datetime.datetime]
+Planned = Callable[[Fleet], tuple[Entry, Effect]]  # what something does to a fleet, and to its answers
 
 
 def utc_now() -> datetime.datetime:
@@ -45,12 +51,14 @@ class _Task(Generic[T]):
     work: Work[T]
     origin: Origin
     explain: Explain = as_it_is  # a refusal of the whole, in terms of the request
+    consent: Consent | None = NO_CONSENT  # None: no guard is asked
     idempotency: Idempotency[T] | None = None
 
 
 class Ledger:
-    def __init__(self, follower: Follower, clock: Clock = utc_now) -> None:
+    def __init__(self, follower: Follower, clock: Clock = utc_now, limits: guards.Limits = guards.DEFAULT_LIMITS) -> None:
         self.kinds = follower.kinds
+        self.limits = limits
         self.follower = follower
         self._clock = clock
         self._writing = asyncio.Lock()
@@ -70,7 +78,9 @@ class Ledger:
 
     # Rehearsing
 
-    async def rehearse(self, work: Work[T], origin: Origin, budget: Budget, explain: Explain = as_it_is) -> Outcome[T]:
+    async def rehearse(
+        self, work: Work[T], origin: Origin, consent: Consent, budget: Budget, explain: Explain = as_it_is
+    ) -> Outcome[T]:
         """Run the work on a draft and write nothing: without the store, a lock, or anything that others wait for."""
         await self._wait_for_slot()
         try:
@@ -79,7 +89,7 @@ class Ledger:
             still = (await self.follower.fresh()).copied()
             self._rehearsing.add(budget)
             return await asyncio.get_running_loop().run_in_executor(
-                self._dry_run_threads, _rehearse, drafts.Draft(still, budget), _Task(work, origin, explain), self._clock()
+                self._dry_run_threads, self._rehearse, self._draft(still, budget), _Task(work, origin, explain, consent)
             )
         except asyncio.CancelledError:
             budget.stop(errors.Unavailable("nobody waits for this any more"))
@@ -90,7 +100,15 @@ class Ledger:
 
     def rehearse_now(self, work: Work[T], origin: Origin) -> Outcome[T]:
         """The same without an event loop, for commands."""
-        return _rehearse(drafts.Draft(self.fleet.copied()), _Task(work, origin), self._clock())
+        return self._rehearse(self._draft(self.fleet.copied()), _Task(work, origin))
+
+    def _rehearse(self, draft: drafts.Draft, task: _Task[T]) -> Outcome[T]:
+        try:
+            outcome = self._outcome(draft, task, self._clock())
+            plans.check(task.consent.plan if task.consent else None, outcome.entry, outcome.effect)
+            return outcome
+        finally:
+            draft.let_go()
 
     def stop_rehearsals(self) -> None:
         """Whoever waits for one is told so at once, and none begins any more."""
@@ -123,9 +141,16 @@ class Ledger:
             log.warning("cannot write: %s", exc)  # a full disk is no reason not to serve
         self.follower.refresh()
 
-    async def write(self, work: Work[T], origin: Origin, budget: Budget | None = None, explain: Explain = as_it_is) -> Outcome[T]:
+    async def write(
+        self,
+        work: Work[T],
+        origin: Origin,
+        consent: Consent = NO_CONSENT,
+        budget: Budget | None = None,
+        explain: Explain = as_it_is,
+    ) -> Outcome[T]:
         """Run the work on a draft and commit what it made, as one transaction; no entry when nothing changed."""
-        outcome, _ = await self._shielded(self._write(_Task(work, origin, explain), budget))
+        outcome, _ = await self._shielded(self._write(_Task(work, origin, explain, consent), budget))
         return outcome
 
     async def write_once(
@@ -133,12 +158,13 @@ class Ledger:
         work: Work[T],
         origin: Origin,
         idempotency: Idempotency[T],
+        consent: Consent = NO_CONSENT,
         budget: Budget | None = None,
         explain: Explain = as_it_is,
     ) -> bytes:
         """The same, but a request that was carried out before gets its first answer again."""
         try:
-            outcome, answer = await self._shielded(self._write(_Task(work, origin, explain, idempotency), budget))
+            outcome, answer = await self._shielded(self._write(_Task(work, origin, explain, consent, idempotency), budget))
         except _Answered as answered:
             return answered.body
         self._writer.submit(changes.let_go, [] if outcome.entry is None else [outcome.entry])  # nobody else wants it
@@ -167,40 +193,58 @@ class Ledger:
                 self.follower.go_on(_goes_on(followed))
                 until_the_thread_has_it.pop_all()  # nobody may roll back what a thread is committing
             try:
-                outcome, answer = await run(self._execute, transaction, drafts.Draft(self.fleet.copied(), budget), task)
+                outcome, answer = await run(self._execute, transaction, self._draft(self.fleet.copied(), budget), task)
                 self._publish(outcome.entry)
                 return outcome, answer
             finally:
                 self.follower.own_step = None  # also when the commit failed
 
-    def write_now(self, work: Work[T], origin: Origin) -> Outcome[T]:
-        """The same without an event loop, for start-up and commands."""
+    def write_now(self, work: Work[T], origin: Origin, consent: Consent | None = None) -> Outcome[T]:
+        """The same without an event loop, for start-up, which no guard holds up, and commands."""
         transaction = self._begin_now()
-        outcome, _ = self._execute(transaction, drafts.Draft(self.fleet.copied()), _Task(work, origin))
+        outcome, _ = self._execute(transaction, self._draft(self.fleet.copied()), _Task(work, origin, consent=consent))
         self._publish(outcome.entry)
         return outcome
 
+    def rehearse_restore(self, planned: Planned, warnings: tuple[str, ...]) -> Outcome[None]:
+        """What restore() would do to the fleet as it is."""
+        entry, effect = planned(self.fleet)
+        found = guards.guards(self.limits, self.fleet, entry, effect, self._clock())
+        return Outcome(None, entry, warnings, 0, effect, found)
+
     def restore(
-        self, build: Callable[[Fleet], tuple[changes.Snapshot, list[Entry]]], warnings: tuple[str, ...] = ()
+        self,
+        build: Callable[[Fleet], tuple[changes.Snapshot, list[Entry]]],
+        planned: Planned,
+        consent: Consent,
+        warnings: tuple[str, ...] = (),
     ) -> Outcome[None]:
         """Put a whole fleet with its log, built from what is there, in the place of everything."""
         with self._begin_now() as transaction:
+            outcome = self.rehearse_restore(planned, warnings)
+            _agreed(outcome, consent)
             snapshot, history = build(self.fleet)
             transaction.restore(snapshot, history)
         self.follower.refresh()
-        return Outcome(None, history[-1] if history else None, warnings, 0)  # a log of its own begins with nothing
+        return dataclasses.replace(outcome, entry=history[-1] if history else None)  # a log of its own begins with nothing
 
     def record(
-        self, build: Callable[[changes.Snapshot], tuple[tuple[changes.Change, ...], tuple[changes.View, ...]]], origin: Origin
+        self,
+        build: Callable[[changes.Snapshot], tuple[tuple[changes.Change, ...], tuple[changes.View, ...]]],
+        origin: Origin,
+        consent: Consent = NO_CONSENT,
     ) -> Outcome[None]:
-        """Write changes to documents of whatever kind, known here or not, and the views that remain; nothing checks them."""
+        """Write changes to documents of whatever kind, known here or not, and the views that remain; only guards check them."""
         with self._begin_now() as transaction:
             made, known = build(transaction.snapshot())
-            now, base = self._clock(), self.fleet.revision
-            entry = _entry(base + 1, origin, now, changes=made, forced=True) if made else None
+            now, base = self._clock(), self.fleet
+            entry = _entry(base.revision + 1, origin, now, changes=made, forced=True) if made else None
+            effect = effects.of(base, made)
+            outcome = Outcome(None, entry, (), base.revision, effect, guards.guards(self.limits, base, entry, effect, now))
+            _agreed(outcome, consent)
             transaction.commit(entry, charge=_charge(known, now))
         self.follower.refresh()
-        return Outcome(None, entry, (), base)
+        return outcome
 
     def _begin_now(self) -> Transaction:
         self.follower.refresh()
@@ -231,7 +275,9 @@ class Ledger:
             raise errors.Doubt(doubt)
         if task.idempotency is not None:
             _check_repeated(transaction.recall(task.idempotency.key), task.idempotency, forget_before)
-        outcome = _outcome(draft, task, now)
+        outcome = self._outcome(draft, task, now)
+        if task.consent is not None:
+            outcome = _agreed(outcome, task.consent)
         entry, memo, answer = outcome.entry, None, b""
         if task.idempotency is not None:
             answer = task.idempotency.answer(outcome)
@@ -244,6 +290,19 @@ class Ledger:
         charge = _charge(wanted, now) if wanted != self.follower.views else None
         transaction.commit(entry, memo, forget_before, charge, hash)
         return outcome, answer
+
+    def _draft(self, still: Fleet, budget: Budget | None = None) -> drafts.Draft:
+        return drafts.Draft(still, budget, self.limits.protected)
+
+    def _outcome(self, draft: drafts.Draft, task: _Task[T], now: datetime.datetime) -> Outcome[T]:
+        result = task.work(draft)
+        try:
+            entry = _finished(draft, task.origin, now)
+        except errors.Refusal as refusal:
+            raise task.explain(refusal) from None
+        effect = draft.effect(entry.changes if entry else ())
+        found = guards.guards(self.limits, draft.base, entry, effect, now)
+        return Outcome(result, entry, tuple(draft.warnings), draft.base.revision, effect, found)
 
     def _publish(self, entry: Entry | None) -> None:
         if entry is None:
@@ -269,22 +328,6 @@ def _stops() -> errors.Unavailable:
     return errors.Unavailable("the server stops; ask again")
 
 
-def _rehearse(draft: drafts.Draft, task: _Task[T], now: datetime.datetime) -> Outcome[T]:
-    try:
-        return _outcome(draft, task, now)
-    finally:
-        draft.let_go()
-
-
-def _outcome(draft: drafts.Draft, task: _Task[T], now: datetime.datetime) -> Outcome[T]:
-    result = task.work(draft)
-    try:
-        entry = _finished(draft, task.origin, now)
-    except errors.Refusal as refusal:
-        raise task.explain(refusal) from None
-    return Outcome(result, entry, tuple(draft.warnings), draft.base.revision)
-
-
 def _finished(draft: drafts.Draft, origin: Origin, now: datetime.datetime) -> Entry | None:
     """The entry that a draft makes, once it was checked as a whole; None when nothing changes."""
     content = {"changes": draft.finish(), "decommissioned": draft.taken_tombstones(), "forgone": draft.forgone()}
@@ -292,6 +335,15 @@ def _finished(draft: drafts.Draft, origin: Origin, now: datetime.datetime) -> En
         return None
     about = {"vanished": draft.vanished(), "forced": draft.forced, "reverts": draft.reverts}
     return _entry(draft.base.revision + 1, origin, now, **content, **about)
+
+
+def _agreed(outcome: Outcome[T], consent: Consent) -> Outcome[T]:
+    """Refuse what is not the plan that was agreed to, or what a guard holds up; a freeze that is overridden makes it forced."""
+    plans.check(consent.plan, outcome.entry, outcome.effect)
+    outcome.guards.check(consent)
+    if outcome.guards.freezes and outcome.entry is not None:
+        return dataclasses.replace(outcome, entry=msgspec.structs.replace(outcome.entry, forced=True))
+    return outcome
 
 
 def _charge(known: tuple[changes.View, ...], now: datetime.datetime) -> changes.Charge:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from flux_resourceset.kinds.model import Referenced
 
 Document = Mapping[str, Any]
 Input = dict[str, Any]
+
+_NO_PATCHES: Document = {}  # one for all, so that it is seen at once that two inputs have none
 
 
 class Assignment(NamedTuple):
@@ -25,17 +27,22 @@ def inputs(kind: Referenced, cluster: Document, definitions: Mapping[str, Docume
     return [{**part(kind, item), "cluster": identity(cluster)} for item in assignments(kind, cluster, definitions)]
 
 
-def assignments(kind: Referenced, cluster: Document, definitions: Mapping[str, Document]) -> Iterator[Assignment]:
+def assignments(
+    kind: Referenced, cluster: Document, definitions: Mapping[str, Document], only: Container[str] | None = None
+) -> Iterator[Assignment]:
+    """What a cluster says of each definition that it refers to; of these only, if any are named."""
     references = [ref for ref in cluster.get(kind.cluster_field, ()) if ref["id"] in definitions]
     running = {ref["id"] for ref in references if ref.get("enabled", True)}
     patches = cluster["patches"] if kind.patches else {}
     for reference in references:
         id = reference["id"]
+        if only is not None and id not in only:
+            continue
         definition = definitions[id]
         # a HelmRelease that depends on one that is not there waits for ever, so templates use this
         needed = definition.get(kind.dependencies.field, ()) if kind.dependencies else ()
         wait_for = tuple(other for other in needed if other in running)
-        yield Assignment(reference, definition, patches.get(id) or {}, wait_for)
+        yield Assignment(reference, definition, patches.get(id) or _NO_PATCHES, wait_for)
 
 
 def part(kind: Referenced, item: Assignment) -> Input:

@@ -10,7 +10,7 @@ import msgspec
 
 from flux_resourceset import documents, errors, selectors
 from flux_resourceset.budgets import Budget
-from flux_resourceset.changes import Document, Entry, Stored
+from flux_resourceset.changes import Change, Document, Entry, Stored
 from flux_resourceset.drafts import Draft
 from flux_resourceset.errors import Violation
 from flux_resourceset.json_pointers import pointer
@@ -242,16 +242,23 @@ class Batch:
         for key in list(self._touched):
             index = self._touched.pop(key)[-1][0]
             change, before = made.get(key), self._before.pop(key)
-            yield Result(
-                index=index,
-                op=self._operations[index].op,
-                kind=key[0],
-                id=key[1],
-                change=change.operation if change else "unchanged",
-                revision=entry.revision if change and entry else before.revision if before else None,
-                before=change.before if change else before.body if before else None,
-                after=change.after if change else before.body if before else None,
-            )
+            yield result(index, self._operations[index].op, key, before, entry, change)
+
+
+def result(
+    index: int, op: str, key: tuple[str, str], before: Stored | None, entry: Entry | None, change: Change | None
+) -> Result:
+    """What became of a document that was `before`, and that an entry changed or not."""
+    return Result(
+        index=index,
+        op=op,
+        kind=key[0],
+        id=key[1],
+        change=change.operation if change else "unchanged",
+        revision=entry.revision if change and entry else before.revision if before else None,
+        before=change.before if change else before.body if before else None,
+        after=change.after if change else before.body if before else None,
+    )
 
 
 def _with_index(refusal: errors.Refusal, index: int) -> errors.Refusal:

@@ -1,4 +1,4 @@
-"""What became of a write or a dry run: the result of its work, the entry that it made, and what it warns of."""
+"""What became of a write or a dry run: the result of its work, the entry that it made, what that does, and what it warns of."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from flux_resourceset.changes import Entry
+from flux_resourceset.effects import Effect
+from flux_resourceset.guards import Guards
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 SHOWN_WARNINGS = 10  # in headers, in the answer of a batch and in the log: enough to see what is meant
 
@@ -19,11 +22,16 @@ class Outcome(Generic[T]):
     entry: Entry | None  # None: nothing changed
     warnings: tuple[str, ...]  # all of them; a change to thousands of clusters has thousands
     base_revision: int  # of the fleet that the work began with
+    effect: Effect
+    guards: Guards
 
     @property
     def revision(self) -> int:
         """Of the fleet afterwards; of a dry run, as it would be."""
         return self.entry.revision if self.entry else self.base_revision
+
+    def with_result(self, result: U) -> Outcome[U]:
+        return Outcome(result, self.entry, self.warnings, self.base_revision, self.effect, self.guards)
 
     @property
     def shown_warnings(self) -> list[str]:

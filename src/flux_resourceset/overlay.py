@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
 
 from flux_resourceset.budgets import Budget
-from flux_resourceset.changes import Document
+from flux_resourceset.changes import Change, Document
 from flux_resourceset.fleet import Fleet
 from flux_resourceset.kinds.model import CLUSTERS, Kind
 
 Key = tuple[str, str]  # kind and id
+
+_BYTES_PER_STEP = 64  # of changed documents, so that one large value cannot be put into thousands of clusters
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Overlay:
@@ -38,6 +44,16 @@ class Overlay:
         """Of the documents that are there, sorted."""
         touched = {id for of, id in self.after if of == kind}
         return sorted({*self.base.documents[kind], *touched} - {id for id in touched if self.after[kind, id] is None})
+
+    def documents(self, kind: str) -> dict[str, Document]:
+        """All that are there, by id."""
+        documents = {id: stored.body for id, stored in self.base.documents[kind].items()}
+        for (of, id), document in self.after.items():
+            if of == kind and document is not None:
+                documents[id] = document
+            elif of == kind:
+                documents.pop(id, None)
+        return documents
 
     def users(self, kind: Kind, id: str) -> set[str]:
         """The clusters that refer to a definition."""
@@ -78,6 +94,25 @@ class Overlay:
         if kind.name not in self._cyclic:
             self._cyclic[kind.name] = _cyclic(lambda id: self.needed(kind, id), self.ids(kind.name))
         return self._cyclic[kind.name]
+
+
+def changes(before: Overlay, after: Overlay) -> Iterator[Change]:
+    """What differs, in the order in which it was touched."""
+    for (kind, id), new in after.after.items():
+        after.budget.spend()
+        old = before.get(kind, id)
+        if old is None and new is not None:
+            yield Change(kind, id, "create", None, new)
+        elif old is not None and new is None:
+            yield Change(kind, id, "delete", old, None)
+        elif old is not None and _differ(after.budget, old, new):
+            yield Change(kind, id, "update", old, new)
+
+
+def _differ(budget: Budget, before: Document, after: Document | None) -> bool:
+    old, new = _encode(before), _encode(after)
+    budget.spend((len(old) + len(new)) // _BYTES_PER_STEP)
+    return old != new
 
 
 def _cyclic(needed: Callable[[str], list[str]], ids: Iterable[str]) -> set[str]:

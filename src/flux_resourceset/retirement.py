@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from flux_resourceset import errors
 from flux_resourceset.changes import Change, Document, Origin, Snapshot, View
+from flux_resourceset.guards import NO_CONSENT, Consent
 from flux_resourceset.kinds.model import CLUSTERS
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.outcomes import Outcome
@@ -59,7 +60,7 @@ def _lost(cluster: Document, known: tuple[View, ...]) -> list[str]:
     return [reference["id"] for field in sorted({view.field for view in known}) for reference in cluster.get(field) or ()]
 
 
-def retire(ledger: Ledger, plan: Plan) -> Outcome[None]:
+def retire(ledger: Ledger, plan: Plan, consent: Consent = NO_CONSENT) -> Outcome[None]:
     """Carry out the plan; refuses when the store says another one by now."""
 
     def build(state: Snapshot) -> tuple[tuple[Change, ...], tuple[View, ...]]:
@@ -70,7 +71,7 @@ def retire(ledger: Ledger, plan: Plan) -> Outcome[None]:
         updated = [Change(CLUSTERS, id, "update", clusters[id].body, _without(clusters[id].body, plan)) for id in plan.inputs]
         return (*updated, *deleted), tuple(view for view in state.views if view.kind != plan.kind)
 
-    return ledger.record(build, Origin(actor="retire-kind", reason=f"{plan.kind} retired"))
+    return ledger.record(build, Origin(actor="retire-kind", reason=f"{plan.kind} retired"), consent)
 
 
 def _without(cluster: Document, plan: Plan) -> Document:

@@ -327,3 +327,64 @@ def _hidden_patches(about: str, values: Document) -> Iterator[Warning]:
         for other in above:
             if other in values:
                 yield Warning(f"{about}: {key} cannot be set below {other}; Helm refuses the release")
+
+
+def new_risks(view: Overlay, change: Change, protected: Container[str]) -> Iterator[Warning]:
+    """What a change makes clusters run that may surprise: something without what it depends on, or in no exact version."""
+    after = list(_risks(view, change, change.after, protected))
+    before = set(_risks(Overlay(view.base, view.budget), change, change.before, protected)) if after else set()
+    return (warning for warning in after if warning not in before)
+
+
+def _risks(view: Overlay, change: Change, document: Document | None, protected: Container[str]) -> Iterator[Warning]:
+    about = subject(change.kind, change.id)
+    if document is None:
+        return
+    if change.kind == CLUSTERS:
+        for kind in view.kinds.referenced:
+            for reference in document[kind.cluster_field]:
+                yield from _risks_of_reference(view, kind, about, document, reference, protected)
+        return
+    kind_changed = view.kinds.referenced_by_name.get(change.kind)
+    users = sorted(view.users(kind_changed, change.id)) if kind_changed else []
+    counts: dict[str, int] = {}
+    for user in users if kind_changed and (kind_changed.dependencies or kind_changed.versions) else ():
+        view.budget.spend()
+        cluster = view.get(CLUSTERS, user) or {}
+        for reference in cluster[kind_changed.cluster_field] if kind_changed else ():
+            if kind_changed and reference["id"] == change.id:
+                for warning in _risks_of_reference(view, kind_changed, "", cluster, reference, protected):
+                    counts[warning.message] = counts.get(warning.message, 0) + 1
+    yield from (Warning(f"{count} cluster(s){text}") for text, count in counts.items())
+
+
+def _risks_of_reference(
+    view: Overlay, kind: Referenced, about: str, cluster: Document, reference: Document, protected: Container[str]
+) -> Iterator[Warning]:
+    id = reference["id"]
+    definition = view.get(kind.name, id)
+    if definition is None:
+        return
+    if kind.dependencies:
+        assigned = {each["id"] for each in cluster[kind.cluster_field]}
+        for needed in definition.get(kind.dependencies.field, ()):
+            if needed not in assigned:
+                yield Warning(f'{about}: {kind.singular} "{id}" is assigned without "{needed}", which it depends on')
+    if kind.versions and cluster["environment"] in protected:
+        merged = {**definition, **{name: value for name, value in reference.items() if value is not None}}
+        version = _version_at_work(kind, merged)
+        if version is None or _RANGE.search(version):
+            said = kind.versions.unpinned if version is None else version
+            yield Warning(
+                f'{about}: {kind.singular} "{id}" has no exact version ({said}) in {cluster["environment"]}, which is protected'
+            )
+
+
+def _version_at_work(kind: Kind, document: Document) -> str | None:
+    """The first field that pins one; where the document is another sort of thing, the first field alone counts."""
+    assert kind.versions
+    pinned = list(_versions(kind, document).values())
+    if pinned or all(document.get(name) == value for name, value in kind.versions.where.items()):
+        return pinned[0] if pinned else None
+    first = document.get(kind.versions.fields[0])
+    return first if isinstance(first, str) and first != kind.versions.unpinned else None

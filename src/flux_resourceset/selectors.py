@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from flux_resourceset import errors
-from flux_resourceset.kinds import formats
+from flux_resourceset import errors, names
 
 Labels = Mapping[str, str]
 Term = Callable[[Labels], bool]
@@ -58,7 +57,7 @@ def parse(text: str) -> Selector:
 
 def _term(text: str, match: re.Match[str]) -> Term:
     key = match["key"] or match["set_key"] or match["has_key"]
-    if not formats.is_label_key(key):
+    if not names.is_label_key(key):
         raise _wrong(text, f"{key!r} is not a label key")
     if match["has_key"]:
         wanted = match["absent"] is None
@@ -78,7 +77,7 @@ def _term(text: str, match: re.Match[str]) -> Term:
 def _values(text: str, raw: list[str]) -> frozenset[str]:
     values = frozenset(value.strip() for value in raw)
     for value in values:
-        if not formats.is_label_value(value):
+        if not names.is_label_value(value):
             raise _wrong(text, f"{value!r} is not a label value")
     return values
 

@@ -21,8 +21,8 @@ import uvloop
 from flux_resourceset import (
     __version__,
     atomic_files,
-    effects,
     errors,
+    guards,
     imports,
     logs,
     openapi,
@@ -53,6 +53,8 @@ NEVER = 1_000_000_000
 TIDY_PERIODS = 12  # half a minute
 QUICK_OBJECTS = 50_000  # some milliseconds
 
+GUARDED = 6  # the exit code of what a guard holds up, as of the command line
+
 SWITCH_SECONDS = 0.001  # how long a thread may compute while another one, such as that of the polls, wants its turn
 
 
@@ -61,10 +63,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         return int(arguments.run(arguments, os.environ))
+    except (errors.ConfirmationRequired, errors.Frozen) as exc:
+        _tell(f"{exc.detail.partition('. ')[0]}. {_passing(exc)}")
+        return GUARDED
     except errors.Error as exc:
-        # what a file holds may stand in it, and must not reach the terminal as anything but text
-        print("".join(sign if sign.isprintable() else " " for sign in f"flux-resourceset: {exc}"), file=sys.stderr)
+        _tell(str(exc))
         return 2
+
+
+def _tell(message: str) -> None:
+    """What a file holds may stand in it, and must not reach the terminal as anything but text."""
+    print("".join(sign if sign.isprintable() else " " for sign in f"flux-resourceset: {message}"), file=sys.stderr)
+
+
+def _passing(refusal: errors.Refusal) -> str:
+    """What has to be said to a command so that a guard lets it pass."""
+    spellings = {
+        guards.CONFIRM_REMOVALS: "--confirm-removals",
+        guards.CONFIRM_CLUSTERS: "--confirm-clusters",
+        guards.OVERRIDE_FREEZE: "--reason TEXT --override-freeze",
+    }
+    return "If it is meant, add " + " ".join(f"{spellings[name]} {value}" for name, value in refusal.extra["confirm"].items())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -89,13 +108,24 @@ def _parser() -> argparse.ArgumentParser:
         help="with --replace: answer [] for clusters that are not in the file, so that Flux deletes what they run; otherwise 404",
     )
     load.add_argument("--yes", action="store_true", help="do not ask before anything is replaced")
+    _may_pass_guards(load)
     _may_begin_anew(load)
     load.set_defaults(run=_import)
     retire = commands.add_parser("retire-kind", help="delete the documents of a kind, and what clusters say of them")
     retire.add_argument("name", help="the kind, known here or not")
     retire.add_argument("--yes", action="store_true", help="do it without asking")
+    _may_pass_guards(retire)
     retire.set_defaults(run=_retire_kind, begin_anew=False)
     return parser
+
+
+def _may_pass_guards(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--confirm-removals", type=int, metavar="N", help="it is known and meant that N inputs are removed")
+    parser.add_argument(
+        "--confirm-clusters", type=int, metavar="N", help="it is known and meant that N clusters get other answers"
+    )
+    parser.add_argument("--override-freeze", action="append", default=[], metavar="ID", help="pass this freeze; needs --reason")
+    parser.add_argument("--reason", metavar="TEXT", help="why, for the log")
 
 
 def _may_begin_anew(parser: argparse.ArgumentParser) -> None:
@@ -119,7 +149,7 @@ def _follower(configured: settings.Settings, begin_anew: bool = False) -> Follow
 
 def open_ledger(configured: settings.Settings, begin_anew: bool = False) -> Ledger:
     """The ledger, seeded if its store was empty and may be written."""
-    ledger = Ledger(_follower(configured, begin_anew))
+    ledger = Ledger(_follower(configured, begin_anew), limits=configured.limits)
     if configured.crud or not configured.store.is_kept:
         ledger.follower.refresh()
         ledger.take_charge()
@@ -273,7 +303,7 @@ def _moving(environment: Mapping[str, str], *, writing: bool, begin_anew: bool =
     logs.configure(max(configured.log_level, logging.ERROR if writing else logging.WARNING))  # an import tells by itself
     if not configured.store.is_kept:
         raise errors.StartupError("STORE_BACKEND=memory holds nothing to move; use sqlite")
-    ledger = Ledger(_follower(configured, begin_anew))
+    ledger = Ledger(_follower(configured, begin_anew), limits=configured.limits)
     ledger.follower.refresh()
     return ledger
 
@@ -302,16 +332,26 @@ def _import(arguments: argparse.Namespace, environment: Mapping[str, str]) -> in
             arguments.file,
             arguments.replace,
             decommission_absent=arguments.decommission_absent,
+            consent=_consent(arguments),
+            reason=arguments.reason,
             agree=lambda plan: _agree(plan, arguments),
         )
         print(f"imported {outcome.result} documents; the fleet is at revision {outcome.revision}", file=sys.stderr)
     return 0
 
 
+def _consent(arguments: argparse.Namespace) -> guards.Consent:
+    if arguments.override_freeze and not arguments.reason:
+        raise errors.StartupError("--override-freeze needs --reason: it is kept in the log")
+    freezes = frozenset(id for ids in arguments.override_freeze for id in ids.split(",") if id)
+    return guards.Consent(removals=arguments.confirm_removals, clusters=arguments.confirm_clusters, freezes=freezes)
+
+
 def _agree(plan: imports.Plan, arguments: argparse.Namespace) -> None:
-    """Show what an import does, and have it confirmed if it takes something away."""
-    for line in [f"warning: {text}" for text in plan.warnings] + ([] if plan.into_empty else effects.described(plan.effects)):
+    """Show what an import does, and have it confirmed if it takes something away; no yes passes a guard."""
+    for line in [f"warning: {text}" for text in plan.warnings] + ([] if plan.into_empty else plan.lines()):
         print(line, file=sys.stderr)
+    plan.outcome.guards.check(_consent(arguments))
     if not plan.into_empty:
         _confirm("put the file in the place of everything", arguments.yes, taken=str(arguments.file) == "-")
 
@@ -321,7 +361,7 @@ def _retire_kind(arguments: argparse.Namespace, environment: Mapping[str, str]) 
         plan = retirement.planned(ledger, arguments.name)
         print("\n".join(plan.lines()), file=sys.stderr)
         _confirm(f"give up {arguments.name}", arguments.yes)
-        outcome = retirement.retire(ledger, plan)
+        outcome = retirement.retire(ledger, plan, _consent(arguments))
         print(f"retired {arguments.name}; the fleet is at revision {outcome.revision}", file=sys.stderr)
     return 0
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from flux_resourceset import errors, tokens
-from flux_resourceset.kinds import formats
+from flux_resourceset import errors, guards, names, tokens
 from flux_resourceset.kinds.model import DEFAULT_ENVIRONMENTS
 from flux_resourceset.store import opening
 
@@ -55,6 +54,17 @@ SETTINGS = (
     Setting(
         "ALLOW_SECRET_LIKE_KEYS", "", "Patch keys, exact and separated by commas, that may look like secrets."
     ),
+    Setting(
+        "GUARD_MAX_REMOVAL_CLUSTERS",
+        "5",
+        "A write that removes inputs from more clusters has to be confirmed; `0` switches this off.",
+    ),
+    Setting(
+        "PROTECTED_ENVIRONMENTS", "", "Environments, separated by commas, in which every removal has to be confirmed."
+    ),
+    Setting(
+        "GUARD_MAX_CLUSTERS", "0", "A write that changes the answers of more clusters has to be confirmed; `0` switches this off."
+    ),
     Setting("PRODUCTION", "false", "`true` refuses to start in CRUD mode without a write token of its own."),
     Setting("LOG_LEVEL", "info", "`debug`, `info`, `warning`, `error` or `off`."),
     Setting("RUST_LOG", "", "The same, for compatibility: a level or directives; `LOG_LEVEL` wins."),
@@ -79,6 +89,7 @@ class Settings:
     resources_dir: Path | None
     environments: tuple[str, ...]
     secret_keys_allowed: frozenset[str]
+    limits: guards.Limits
     log_level: int
     warnings: tuple[str, ...]
 
@@ -127,6 +138,11 @@ class Settings:
             resources_dir=path("RESOURCES_DIR"),
             environments=_environments(value("ENVIRONMENTS")),
             secret_keys_allowed=frozenset(_words(value("ALLOW_SECRET_LIKE_KEYS"))),
+            limits=guards.Limits(
+                removal_clusters=_number("GUARD_MAX_REMOVAL_CLUSTERS", value("GUARD_MAX_REMOVAL_CLUSTERS")),
+                clusters=_number("GUARD_MAX_CLUSTERS", value("GUARD_MAX_CLUSTERS")),
+                protected=_protected(value("PROTECTED_ENVIRONMENTS"), _environments(value("ENVIRONMENTS"))),
+            ),
             log_level=level,
             warnings=(*unknown_level, *warnings),
         )
@@ -147,11 +163,25 @@ def _words(text: str) -> list[str]:
 
 
 def _environments(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(_words(text)))
-    wrong = [name for name in names if not formats.is_dns_label(name)]
-    if not names or wrong:
+    listed = tuple(dict.fromkeys(_words(text)))
+    wrong = [name for name in listed if not names.is_dns_label(name)]
+    if not listed or wrong:
         raise errors.StartupError(f"ENVIRONMENTS must be DNS-1123 labels separated by commas, not {text!r}")
-    return names
+    return listed
+
+
+def _protected(text: str, environments: tuple[str, ...]) -> frozenset[str]:
+    """A misspelled one would protect nothing, so it must be one that there is."""
+    wrong = [name for name in _words(text) if name not in environments]
+    if wrong:
+        raise errors.StartupError(f"PROTECTED_ENVIRONMENTS names {wrong[0]!r}; there are {', '.join(environments)}")
+    return frozenset(_words(text))
+
+
+def _number(name: str, text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise errors.StartupError(f"{name} is {text!r}; it must be a whole number, and 0 switches it off")
+    return int(text)
 
 
 def _address(text: str) -> tuple[str, int]:

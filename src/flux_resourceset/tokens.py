@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from flux_resourceset import errors
+from flux_resourceset import errors, names
 from flux_resourceset.kinds import formats
 
 log = logging.getLogger(__name__)
@@ -142,8 +142,8 @@ class Tokens:
         for line in lines:
             if is_short(line.secret):
                 log.warning(SHORT, f"token {line.name!r} of TOKENS_FILE")
-        for names in _names_of_shared_secrets(self._fixed, from_file):
-            log.warning("one secret has several names; take away all of them to revoke it", extra={"tokens": ", ".join(names)})
+        for sharing in _names_of_shared_secrets(self._fixed, from_file):
+            log.warning("one secret has several names; take away all of them to revoke it", extra={"tokens": ", ".join(sharing)})
         return True
 
     def find(self, secret: bytes) -> Principal | None:
@@ -273,6 +273,6 @@ def _line(words: list[str]) -> _Line:
     cluster = words[3] if len(words) == 4 else None
     if cluster is not None and words[1] == "write":
         raise ValueError("a token with the DNS name of a cluster only reads; make its role read, or take its fourth word away")
-    if cluster is not None and not formats.is_dns_name(cluster):
+    if cluster is not None and not names.is_dns_name(cluster):
         raise ValueError(f"the fourth word is the DNS name of a cluster, and {formats.FORMATS['dns-name'].message}")
     return _Line(words[0], "write" if words[1] == "write" else "read", words[2], cluster)

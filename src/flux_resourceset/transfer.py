@@ -14,8 +14,8 @@ import msgspec
 
 from flux_resourceset import changes, drafts, errors, fleet, histories, imports, json_pieces, strict_json
 from flux_resourceset.changes import Document, Entry, Origin, Snapshot
-from flux_resourceset.effects import Effect
 from flux_resourceset.follower import Follower
+from flux_resourceset.guards import NO_CONSENT, Consent
 from flux_resourceset.kinds.model import CLUSTERS, Kinds
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.outcomes import Outcome
@@ -23,6 +23,8 @@ from flux_resourceset.store import Store
 
 FORMAT = "flux-resourceset/v1"
 _REPLACE = "use --replace to put the file in its place"
+
+Agree = Callable[[imports.Plan], None]  # to what an import will do, or raise
 
 _LEVELS = {"documents": 2, "history": 3}  # down to each document, and to each change of a transaction
 
@@ -142,12 +144,14 @@ def import_file(
     replace: bool,
     *,
     decommission_absent: bool = False,
-    agree: Callable[[imports.Plan], None] = lambda plan: None,
+    consent: Consent = NO_CONSENT,
+    reason: str | None = None,
+    agree: Agree = lambda plan: None,
 ) -> Outcome[int]:
     """Load an export; its result is the number of documents. Nothing is written unless all of it is good, and what it does was
     agreed to."""
     export = parsed(ledger.kinds, _json_object(path, msgspec.json.decode), str(path))  # its checksum makes it strict
-    origin = Origin(actor="import", reason=f"import of {path.name}")
+    origin = Origin(actor="import", reason=reason or f"import of {path.name}")
     if not (replace or imports.is_empty(ledger.fleet)):
         raise imports.not_empty(_REPLACE)
     if ledger.fleet.unknown:  # an export of it is refused as well: nobody could bring them back
@@ -155,10 +159,11 @@ def import_file(
     _check_filled(export, ledger.fleet, str(path))
     if export.history is None:
         work = imports.importing(export, _REPLACE, replace=replace, decommission_absent=decommission_absent)
-        outcome = _write(ledger, work, origin, agree)
+        outcome = _write(ledger, work, origin, consent, agree)
     else:
-        outcome = _restore(ledger, histories.Restoration(ledger.kinds, export, decommission_absent), origin, replace, agree)
-    return Outcome(export.count, outcome.entry, outcome.warnings, outcome.base_revision)
+        restoration = histories.Restoration(ledger.kinds, export, decommission_absent)
+        outcome = _restore(ledger, restoration, origin, replace, consent, agree)
+    return outcome.with_result(export.count)
 
 
 def _check_filled(export: imports.Export, state: fleet.Fleet, source: str) -> None:
@@ -171,41 +176,30 @@ def _check_filled(export: imports.Export, state: fleet.Fleet, source: str) -> No
         )
 
 
-def _write(
-    ledger: Ledger, load: Callable[[drafts.Draft], None], origin: Origin, agree: Callable[[imports.Plan], None]
-) -> Outcome[None]:
-    def consequences(draft: drafts.Draft) -> list[Effect]:
-        load(draft)
-        return imports.consequences(draft)
-
-    dry_run = ledger.rehearse_now(consequences, origin)
-    plan = imports.plan(ledger.fleet, dry_run.result, dry_run.warnings)
+def _write(ledger: Ledger, load: Callable[[drafts.Draft], None], origin: Origin, consent: Consent, agree: Agree) -> Outcome[None]:
+    outcome = ledger.rehearse_now(load, origin)
+    plan = imports.plan(ledger.fleet, outcome, imports.names_after(ledger.fleet, outcome.entry))
     agree(plan)  # outside of the transaction: people take their time
-
-    def work(draft: drafts.Draft) -> None:
-        load(draft)
-        plan.check(draft.base, lambda: imports.consequences(draft))
-
-    return ledger.write_now(work, origin)
+    return ledger.write_now(load, origin, consent._replace(plan=plan.id))
 
 
 def _restore(
-    ledger: Ledger, restoration: histories.Restoration, origin: Origin, replace: bool, agree: Callable[[imports.Plan], None]
+    ledger: Ledger, restoration: histories.Restoration, origin: Origin, replace: bool, consent: Consent, agree: Agree
 ) -> Outcome[None]:
-    plan = restoration.plan(ledger.fleet)
+    outcome = ledger.rehearse_restore(restoration.planned, restoration.warnings)
+    plan = imports.plan(ledger.fleet, outcome, restoration.names(ledger.fleet))
     agree(plan)
 
     def build(state: fleet.Fleet) -> tuple[Snapshot, list[Entry]]:
         if not (replace or imports.is_empty(state)):
             raise imports.not_empty(_REPLACE)
-        plan.check(state, lambda: restoration.consequences(state))
         now = changes.timestamp(datetime.datetime.now(datetime.UTC))
         history = restoration.closed(state, now, origin)
         replay = histories.replayed(history)
         # a new epoch: whoever follows the log must read everything anew
         return Snapshot(uuid.uuid4().hex, len(history), replay.documents, tuple(replay.tombstones.values())), history
 
-    return ledger.restore(build, restoration.warnings)
+    return ledger.restore(build, restoration.planned, consent._replace(plan=plan.id), restoration.warnings)
 
 
 def parsed(kinds: Kinds, data: Any, source: str) -> imports.Export:

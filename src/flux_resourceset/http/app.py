@@ -103,9 +103,10 @@ def routes(
             "/changes": {"GET": Endpoint(Access.READ, logged.changes)},
             "/changes/{revision}": {"GET": Endpoint(Access.READ, logged.change)},
             "/kinds": {"GET": Endpoint(Access.READ, many.kinds)},
+            "/plan": {"POST": Endpoint(Access.READ, many.plan)},
             "/batch": {"POST": Endpoint(Access.WRITE_UNLESS_DRY_RUN, many.batch)},
             "/export": {"GET": Endpoint(Access.READ, many.export)},
-            "/import": {"POST": Endpoint(Access.WRITE, many.load)},
+            "/import": {"POST": Endpoint(Access.WRITE_UNLESS_DRY_RUN, many.load)},
         }
     return [ResourceRoute(path, endpoints) for path, endpoints in table.items()]
 
@@ -115,13 +116,13 @@ def _crud_routes(kinds: Kinds, operators: crud.CrudRoutes) -> dict[str, Endpoint
     for kind in kinds:
         collection = {
             "get": Endpoint(Access.READ, operators.list(kind)),
-            "post": Endpoint(Access.WRITE, operators.create(kind)),
+            "post": Endpoint(Access.WRITE_UNLESS_DRY_RUN, operators.create(kind)),
         }
         document = {
             "get": Endpoint(Access.READ, operators.get(kind)),
-            "put": Endpoint(Access.WRITE, operators.replace(kind)),
-            "patch": Endpoint(Access.WRITE, operators.merge(kind)),
-            "delete": Endpoint(Access.WRITE, operators.delete(kind)),
+            "put": Endpoint(Access.WRITE_UNLESS_DRY_RUN, operators.replace(kind)),
+            "patch": Endpoint(Access.WRITE_UNLESS_DRY_RUN, operators.merge(kind)),
+            "delete": Endpoint(Access.WRITE_UNLESS_DRY_RUN, operators.delete(kind)),
         }
         for level, path, every in (("resource", f"/{kind.name}", collection), ("instance", f"/{kind.name}/{{id}}", document)):
             if kind.methods[level]:
@@ -129,15 +130,15 @@ def _crud_routes(kinds: Kinds, operators: crud.CrudRoutes) -> dict[str, Endpoint
     for field, kind in kinds.by_field.items():
         table[f"/{CLUSTERS}/{{id}}/{field}/{{part}}"] = {
             "GET": Endpoint(Access.READ, operators.get_reference(kind)),
-            "PUT": Endpoint(Access.WRITE, operators.put_reference(kind)),
-            "PATCH": Endpoint(Access.WRITE, operators.merge_reference(kind)),
-            "DELETE": Endpoint(Access.WRITE, operators.delete_reference(kind)),
+            "PUT": Endpoint(Access.WRITE_UNLESS_DRY_RUN, operators.put_reference(kind)),
+            "PATCH": Endpoint(Access.WRITE_UNLESS_DRY_RUN, operators.merge_reference(kind)),
+            "DELETE": Endpoint(Access.WRITE_UNLESS_DRY_RUN, operators.delete_reference(kind)),
         }
     table[f"/{CLUSTERS}/{{id}}/patches/{{part}}"] = {
         "GET": Endpoint(Access.READ, operators.get_patches()),
-        "PUT": Endpoint(Access.WRITE, operators.put_patches()),
-        "PATCH": Endpoint(Access.WRITE, operators.merge_patches()),
-        "DELETE": Endpoint(Access.WRITE, operators.delete_patches()),
+        "PUT": Endpoint(Access.WRITE_UNLESS_DRY_RUN, operators.put_patches()),
+        "PATCH": Endpoint(Access.WRITE_UNLESS_DRY_RUN, operators.merge_patches()),
+        "DELETE": Endpoint(Access.WRITE_UNLESS_DRY_RUN, operators.delete_patches()),
     }
     return table
 

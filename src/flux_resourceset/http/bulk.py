@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import re
-import time
-from collections.abc import Coroutine, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from flux_resourceset import __version__, changes, errors, imports, json_pieces, operations, outcomes, transfer
 from flux_resourceset.budgets import Budget
-from flux_resourceset.changes import Origin
 from flux_resourceset.drafts import Draft
-from flux_resourceset.http import bodies, long_answers, messages
+from flux_resourceset.http import bodies, long_answers, messages, writes
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.outcomes import Idempotency, Outcome
 from flux_resourceset.readings import Readings
 
-T = TypeVar("T")
-
-# Steps and seconds. A change to each of ten thousand clusters takes half a million and some seconds; everybody may ask for a
-# dry run, so there it ends soon after. Who may write may also write several of that at once.
-_DRY_RUN = (2_000_000, 15.0)
-_WRITE = (20_000_000, 60.0)
 _MAX_IMPORTED = 50_000  # documents and tombstones: several large fleets; what is taken into the fleet is taken between two polls
+_MERGE = "use merge=true to add to what is there"
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")  # a UUID has 36 characters
 
 
@@ -46,32 +38,37 @@ class BulkRoutes:
             return Response(None, 304, headers)
         return Response(self._kinds, headers=headers, media_type="application/json")
 
+    async def plan(self, request: Request) -> Response:
+        """A dry run by its path."""
+        return await self._plan(request, messages.query(request, frozenset({"full", "cluster"})))
+
     async def batch(self, request: Request) -> Response:
-        dry_run = messages.flag(messages.query(request, frozenset({"dry_run"})), "dry_run")
+        params = writes.query(request)
         origin, key = messages.origin(request), _idempotency_key(request)
-        if dry_run:
-            return await self._dry_run(request, origin)
+        if writes.is_dry_run(params):
+            return await self._plan(request, params)
 
         def parsed(body: Any) -> tuple[operations.Batch, str, Budget]:
-            budget = Budget(*_WRITE, time.monotonic)  # counts from here: uploads may take their time
+            budget = writes.write_budget()  # counts from here: uploads may take their time
             digest = "" if key is None else _digest(body)
             return operations.Batch(operations.parsed(self._ledger.kinds, body, budget)), digest, budget
 
+        consent = writes.consent(request)
         batch, digest, budget = await bodies.read_bulk(request, parsed)
         if key is not None:
             idempotency: Idempotency[None] = Idempotency(
-                f"{origin.actor} {key}", digest, lambda outcome: b"".join(_answer(batch, outcome, dry_run=False))
+                f"{origin.actor} {key}", digest, lambda outcome: b"".join(_answer(batch, outcome))
             )
-            return _json(await self._ledger.write_once(batch.work, origin, idempotency, budget, batch.blamed))
-        outcome = [await self._ledger.write(batch.work, origin, budget, batch.blamed)]
-        return await long_answers.json_answer(request, _last_answer(batch, outcome, dry_run=False))
+            return _json(await self._ledger.write_once(batch.work, origin, idempotency, consent, budget, batch.blamed))
+        outcome = [await self._ledger.write(batch.work, origin, consent, budget, batch.blamed)]
+        return await long_answers.json_answer(request, _last_answer(batch, outcome))
 
-    async def _dry_run(self, request: Request, origin: Origin) -> Response:
+    async def _plan(self, request: Request, params: Mapping[str, str]) -> Response:
+        _idempotency_key(request)  # must be one, though it is neither used nor kept
         unread = _UnreadBatch(await bodies.receive_bulk(request))
-        budget = Budget(*_DRY_RUN, time.monotonic)
-        rehearsal = self._ledger.rehearse(unread.work, origin, budget, unread.blamed)
-        outcome = [await _while_listening(request, rehearsal)]
-        return await long_answers.json_answer(request, _last_answer(unread.batch, outcome, dry_run=True))
+        return await writes.plan(
+            self._ledger, request, params, unread.work, lambda outcome: unread.batch.results(outcome.entry), unread.blamed
+        )
 
     async def export(self, request: Request) -> Response:
         params = messages.query(request, frozenset({"history", "at"}))
@@ -84,18 +81,29 @@ class BulkRoutes:
 
     async def load(self, request: Request) -> Response:
         """Documents and tombstones of an export, as one transaction; its history stays out."""
-        merge = messages.flag(messages.query(request, frozenset({"merge"})), "merge")
+        params = writes.query(request, frozenset({"merge"}))
+        merge = messages.flag(params, "merge")
+        if writes.is_dry_run(params):
+            return await self._plan_import(request, params, merge)
         export = await bodies.read_bulk(request, self._export)
-        load = imports.importing(export, "use merge=true to add to what is there", merge=merge)
+        load = imports.importing(export, _MERGE, merge=merge)
 
         count = export.count
         try:
-            outcome = await self._ledger.write(load, messages.origin(request), Budget(*_WRITE, time.monotonic))
+            outcome = await writes.write(self._ledger, request, load, writes.write_budget())
         finally:
             await bodies.let_go(request, export.documents, 2)
         warnings = outcomes.first(outcome.warnings, imports.SHOWN_WARNINGS)
         answer = {"revision": outcome.revision, "documents": count, "warnings": warnings}
         return messages.json_response(answer, warnings=outcome.shown_warnings)
+
+    async def _plan_import(self, request: Request, params: Mapping[str, str], merge: bool) -> Response:
+        unread = await bodies.receive_bulk(request)
+
+        def work(draft: Draft) -> None:
+            imports.importing(unread.read(self._export), _MERGE, merge=merge)(draft)
+
+        return await writes.plan(self._ledger, request, params, work, _imported)
 
     def _export(self, body: Any) -> imports.Export:
         _check_count(body)
@@ -132,37 +140,28 @@ def _digest(body: Any) -> str:
     return json_pieces.sha256(json_pieces.pieces(body, 2, ordered=True))
 
 
-def _answer(batch: operations.Batch, outcome: Outcome[None], dry_run: bool) -> Iterator[bytes]:
+def _answer(batch: operations.Batch, outcome: Outcome[None]) -> Iterator[bytes]:
     answer = {
         "revision": outcome.revision,
-        "dry_run": dry_run,
+        "dry_run": False,
         "warnings": outcome.shown_warnings,
         "results": batch.results(outcome.entry),
     }
     yield from json_pieces.pieces(answer, 2)
 
 
-def _last_answer(batch: operations.Batch, outcomes: list[Outcome[None]], dry_run: bool) -> Iterator[bytes]:
+def _last_answer(batch: operations.Batch, outcomes: list[Outcome[None]]) -> Iterator[bytes]:
     """And nobody asks for the outcome any more."""
-    yield from _answer(batch, outcomes[0], dry_run)
+    yield from _answer(batch, outcomes[0])
     entry = outcomes.pop().entry
     entries = [] if entry is None else [entry]
     del entry
     changes.let_go(entries)
 
 
-async def _while_listening(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Cancelled when the client leaves: nobody would read what comes of it."""
-    working = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(request.receive())  # the body is through, so nothing else can come
-    try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ClientDisconnect
-        return working.result()
-    finally:
-        working.cancel()
-        leaving.cancel()
+def _imported(outcome: Outcome[None]) -> Iterator[operations.Result]:
+    for change in outcome.entry.changes if outcome.entry else ():
+        yield operations.result(0, "import", (change.kind, change.id), None, outcome.entry, change)
 
 
 def _json(body: bytes) -> Response:

@@ -9,13 +9,15 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from flux_resourceset import errors, json_pieces, rules, selectors
+from flux_resourceset import errors, json_pieces, operations, rules, selectors
 from flux_resourceset.changes import Document, Entry, Stored
 from flux_resourceset.drafts import Draft
-from flux_resourceset.http import bodies, flux, long_answers, messages
+from flux_resourceset.http import bodies, flux, long_answers, messages, writes
 from flux_resourceset.kinds import validation
 from flux_resourceset.kinds.model import CLUSTERS, Kind, Referenced
 from flux_resourceset.ledger import Ledger
+from flux_resourceset.operations import Result
+from flux_resourceset.outcomes import Outcome
 from flux_resourceset.readings import Readings
 
 T = TypeVar("T")
@@ -30,15 +32,30 @@ class _Written(NamedTuple, Generic[T]):
         return messages.document_response(self.stored, status, headers, self.warnings)
 
 
+class _Mutation(NamedTuple, Generic[T]):
+    """One request as a batch of one operation."""
+
+    op: str
+    kind: Kind
+    id: str
+    work: Callable[[Draft], T]
+    creates: bool = False
+
+
 class CrudRoutes:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._readings = Readings(ledger.follower)
 
     async def _write(
-        self, request: Request, kind: Kind, id: str, work: Callable[[Draft], T], *, creates: bool = False
-    ) -> _Written[T]:
-        """Run the work under the request's preconditions."""
+        self,
+        request: Request,
+        params: Mapping[str, str],
+        mutation: _Mutation[T],
+        answer: Callable[[_Written[T]], Response],
+    ) -> Response:
+        """Run the work under the request's preconditions, or plan it."""
+        op, kind, id, work, creates = mutation
         expected = messages.precondition(request)
 
         def checked(draft: Draft) -> tuple[T, Stored | None]:
@@ -46,9 +63,13 @@ class CrudRoutes:
                 draft.expect(kind.name, id, expected)
             return work(draft), draft.base.get(kind.name, id)
 
-        outcome = await self._ledger.write(checked, messages.origin(request))
+        if writes.is_dry_run(params):
+            return await writes.plan(
+                self._ledger, request, params, checked, lambda outcome: [_result(op, kind.name, id, outcome)]
+            )
+        outcome = await writes.write(self._ledger, request, checked)
         result, before = outcome.result
-        return _Written(result, _after(outcome.entry, kind.name, id, before), outcome.shown_warnings)
+        return answer(_Written(result, _after(outcome.entry, kind.name, id, before), outcome.shown_warnings))
 
     # Collections
 
@@ -99,12 +120,13 @@ class CrudRoutes:
 
     def create(self, kind: Kind) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
-            messages.query(request)
+            params = writes.query(request)
             document = await bodies.read(request)
             wanted = document.get("id") if isinstance(document, dict) else None
             id = wanted if isinstance(wanted, str) else ""
-            written = await self._write(request, kind, id, lambda draft: draft.create(kind, document), creates=True)
-            return written.answer(201, {"Location": f"/{kind.name}/{id}"})
+            mutation = _Mutation("create", kind, id, lambda draft: draft.create(kind, document), creates=True)
+            location = {"Location": f"/{kind.name}/{id}"}
+            return await self._write(request, params, mutation, lambda written: written.answer(201, location))
 
         return endpoint
 
@@ -124,7 +146,7 @@ class CrudRoutes:
 
     def replace(self, kind: Kind) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
-            messages.query(request)
+            params = writes.query(request)
             id = request.path_params["id"]
             document = await bodies.read(request)
             may_create = "*" in (messages.tags(request, "if-none-match") or ())
@@ -137,35 +159,38 @@ class CrudRoutes:
                     draft.replace(kind, id, document)
                 return new
 
-            written = await self._write(request, kind, id, work, creates=may_create)
-            return written.answer(201, {"Location": f"/{kind.name}/{id}"}) if written.result else written.answer()
+            def answer(written: _Written[bool]) -> Response:
+                return written.answer(201, {"Location": f"/{kind.name}/{id}"}) if written.result else written.answer()
+
+            return await self._write(request, params, _Mutation("replace", kind, id, work, creates=may_create), answer)
 
         return endpoint
 
     def merge(self, kind: Kind) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
-            messages.query(request)
+            params = writes.query(request)
             id = request.path_params["id"]
             patch = await bodies.read(request, bodies.MERGE_PATCH)
-            written = await self._write(request, kind, id, lambda draft: draft.merge(kind, id, patch))
-            return written.answer()
+            mutation = _Mutation("patch", kind, id, lambda draft: draft.merge(kind, id, patch))
+            return await self._write(request, params, mutation, _Written.answer)
 
         return endpoint
 
     def delete(self, kind: Kind) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
-            force = messages.flag(messages.query(request, frozenset({"force"})), "force")
+            params = writes.query(request, frozenset({"force"}))
+            force = messages.flag(params, "force")
             id = request.path_params["id"]
-            written = await self._write(request, kind, id, lambda draft: draft.delete(kind, id, force))
-            return messages.json_response(written.result, warnings=written.warnings)
+            mutation = _Mutation("delete", kind, id, lambda draft: draft.delete(kind, id, force))
+
+            def answer(written: _Written[Document]) -> Response:
+                return messages.json_response(written.result, warnings=written.warnings)
+
+            return await self._write(request, params, mutation, answer)
 
         return endpoint
 
     # Parts of clusters
-
-    def _part(self, request: Request) -> tuple[str, str]:
-        messages.query(request)
-        return request.path_params["id"], request.path_params["part"]
 
     def get_reference(self, kind: Referenced) -> Callable[[Request], Any]:
         return self._get_part(lambda draft, cluster, id: draft.reference(cluster, kind, id))
@@ -175,7 +200,8 @@ class CrudRoutes:
 
     def _get_part(self, part: Callable[[Draft, str, str], Document]) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
-            cluster_id, id = self._part(request)
+            messages.query(request)
+            cluster_id, id = _part(request)
             state = await self._ledger.follower.fresh()
             value = part(Draft(state), cluster_id, id)
             stored = state.documents[CLUSTERS][cluster_id]
@@ -184,53 +210,65 @@ class CrudRoutes:
         return endpoint
 
     def put_reference(self, kind: Referenced) -> Callable[[Request], Any]:
-        return self._change_part(lambda draft, cluster, id, body: draft.assign(cluster, kind, id, body), empty={})
+        return self._change_part("assign", lambda draft, cluster, id, body: draft.assign(cluster, kind, id, body), empty={})
 
     def merge_reference(self, kind: Referenced) -> Callable[[Request], Any]:
         return self._change_part(
-            lambda draft, cluster, id, body: draft.merge_reference(cluster, kind, id, body), bodies.MERGE_PATCH
+            "assign", lambda draft, cluster, id, body: draft.merge_reference(cluster, kind, id, body), bodies.MERGE_PATCH
         )
 
     def put_patches(self) -> Callable[[Request], Any]:
-        return self._change_part(lambda draft, cluster, id, body: draft.set_patches(cluster, id, body))
+        return self._change_part("patch-values", lambda draft, cluster, id, body: draft.set_patches(cluster, id, body))
 
     def merge_patches(self) -> Callable[[Request], Any]:
-        return self._change_part(lambda draft, cluster, id, body: draft.merge_patches(cluster, id, body), bodies.MERGE_PATCH)
+        return self._change_part(
+            "patch-values", lambda draft, cluster, id, body: draft.merge_patches(cluster, id, body), bodies.MERGE_PATCH
+        )
 
     def _change_part(
         self,
+        op: str,
         change: Callable[[Draft, str, str, Any], None],
         media_types: tuple[str, ...] = bodies.JSON,
         empty: Any = None,
     ) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
-            cluster_id, id = self._part(request)
+            params = writes.query(request)
+            cluster_id, id = _part(request)
             body = await bodies.read(request, media_types, empty=empty)
             clusters = self._ledger.kinds.clusters
-            written = await self._write(request, clusters, cluster_id, lambda draft: change(draft, cluster_id, id, body))
-            return written.answer()
+            mutation = _Mutation(op, clusters, cluster_id, lambda draft: change(draft, cluster_id, id, body))
+            return await self._write(request, params, mutation, _Written.answer)
 
         return endpoint
 
     def delete_reference(self, kind: Referenced) -> Callable[[Request], Any]:
-        return self._delete_part(lambda draft, cluster, id: draft.unassign(cluster, kind, id))
+        return self._delete_part("unassign", lambda draft, cluster, id: draft.unassign(cluster, kind, id))
 
     def delete_patches(self) -> Callable[[Request], Any]:
         def clear(draft: Draft, cluster: str, id: str) -> int:
             draft.set_patches(cluster, id, {})
             return 0
 
-        return self._delete_part(clear)
+        return self._delete_part("patch-values", clear)
 
-    def _delete_part(self, change: Callable[[Draft, str, str], int]) -> Callable[[Request], Any]:
+    def _delete_part(self, op: str, change: Callable[[Draft, str, str], int]) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
-            cluster_id, id = self._part(request)
-            written = await self._write(
-                request, self._ledger.kinds.clusters, cluster_id, lambda draft: change(draft, cluster_id, id)
-            )
-            return written.answer(headers={"X-Patches-Removed": str(written.result)} if written.result else {})
+            params = writes.query(request)
+            cluster_id, id = _part(request)
+            clusters = self._ledger.kinds.clusters
+            mutation = _Mutation(op, clusters, cluster_id, lambda draft: change(draft, cluster_id, id))
+
+            def answer(written: _Written[int]) -> Response:
+                return written.answer(headers={"X-Patches-Removed": str(written.result)} if written.result else {})
+
+            return await self._write(request, params, mutation, answer)
 
         return endpoint
+
+
+def _part(request: Request) -> tuple[str, str]:
+    return request.path_params["id"], request.path_params["part"]
 
 
 def _not_modified(request: Request, stored: Stored, headers: Mapping[str, str] | None = None) -> Response | None:
@@ -244,3 +282,11 @@ def _after(entry: Entry | None, kind: str, id: str, before: Stored | None) -> St
         if (change.kind, change.id) == (kind, id) and entry is not None:
             return Stored(change.after or change.before or {}, entry.revision)
     return before or Stored({}, 0)
+
+
+def _result(op: str, kind: str, id: str, outcome: Outcome[tuple[T, Stored | None]]) -> Result:
+    """What a batch with this one operation would say of it."""
+    before = outcome.result[1]
+    change = next(iter(outcome.entry.changes), None) if outcome.entry else None
+    new = op == "replace" and before is None  # with If-None-Match: *
+    return operations.result(0, "create" if new else op, (kind, id), before, outcome.entry, change)

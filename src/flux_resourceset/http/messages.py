@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,7 +18,6 @@ from flux_resourceset.history import Point
 DRY_RUN = "dry_run"  # the query parameter
 
 _TAG = re.compile(r'\s*(\*|(?:W/)?"[^"]*")\s*(?:,|$)')
-_RFC3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})")
 _WARNING_LENGTH = 500  # characters of a header: a client takes some kilobytes of them
 _SAFE_TEXT = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,500}")  # a sentence, for every line of the log carries it
 
@@ -88,11 +86,12 @@ def moment(params: Mapping[str, str], name: str) -> str | None:
     text = params.get(name)
     if text is None:
         return None
+    at = changes.moment(text)
     try:
-        if not _RFC3339.fullmatch(text):
+        if at is None:
             raise ValueError(text)
-        return changes.timestamp(datetime.datetime.fromisoformat(text.upper()))
-    except (ValueError, OverflowError) as exc:
+        return changes.timestamp(at)
+    except (ValueError, OverflowError) as exc:  # within hours of the first and the last year
         raise errors.BadQuery(f"{name} is {text!r}; it must be RFC 3339, as in 2026-01-31T12:00:00Z") from exc
 
 

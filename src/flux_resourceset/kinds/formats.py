@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+from flux_resourceset import changes, errors, selectors
+from flux_resourceset.names import is_dns_label, is_dns_name, is_label_key, is_label_value
+
 _HELM_PATH = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SOURCE_URL = re.compile(r"(oci|https?)://[^\s/]\S*")
@@ -17,27 +18,10 @@ RESERVED_KEY = "kubernetes.io/metadata.name"
 RESERVED_PREFIXES = ("fluxcd.controlplane.io", "toolkit.fluxcd.io", "fluxcd.io")
 
 
-def is_dns_label(text: str) -> bool:
-    return _DNS_LABEL.fullmatch(text) is not None
-
-
-def is_dns_name(text: str) -> bool:
-    return len(text) <= 253 and all(map(is_dns_label, text.split(".")))
-
-
-def is_label_key(text: str) -> bool:
-    prefix, slash, name = text.rpartition("/")
-    return _LABEL_NAME.fullmatch(name) is not None and (not slash or is_dns_name(prefix))
-
-
 def is_free_label_key(text: str) -> bool:
     prefix = text.partition("/")[0] if "/" in text else ""
     reserved = any(prefix == p or prefix.endswith("." + p) for p in RESERVED_PREFIXES)
     return is_label_key(text) and text != RESERVED_KEY and not reserved
-
-
-def is_label_value(text: str) -> bool:
-    return not text or _LABEL_NAME.fullmatch(text) is not None
 
 
 def is_helm_path(text: str) -> bool:
@@ -54,6 +38,18 @@ def is_path_segment(text: str) -> bool:
 
 def is_source_url(text: str) -> bool:
     return _SOURCE_URL.fullmatch(text) is not None
+
+
+def is_label_selector(text: str) -> bool:
+    try:
+        selectors.parse(text)
+    except errors.BadQuery:
+        return False
+    return bool(text.strip())
+
+
+def is_moment(text: str) -> bool:
+    return changes.moment(text) is not None
 
 
 class Format(NamedTuple):
@@ -96,6 +92,8 @@ FORMATS: dict[str, Format] = {
         "must be the name of a variable for Flux to substitute: letters, digits and '_', no digit first, at most 250 characters",
     ),
     "path-segment": Format(is_path_segment, "must be an object name of RBAC: not empty, without '/' and '%'"),
+    "label-selector": Format(is_label_selector, "must be a label selector, as in team=payments,zone in (a,b)"),
+    "moment": Format(is_moment, "must be a time of RFC 3339, as in 2026-01-31T12:00:00Z"),
     "source-url": Format(is_source_url, "must be a URL that starts with oci://, https:// or http://"),
 }
 

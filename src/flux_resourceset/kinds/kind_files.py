@@ -18,6 +18,7 @@ from flux_resourceset.kinds import formats, model, validation
 from flux_resourceset.kinds.lined_files import LinedFile
 from flux_resourceset.kinds.model import (
     CLUSTERS,
+    FREEZES,
     INPUTS,
     RESERVED_FIELDS,
     RESERVED_KINDS,
@@ -47,7 +48,9 @@ def load(
     for source, text in files:
         kind = _with_resourceset(_kind(source, text, kinds), directory)
         kinds[kind.name] = kind
-    kinds[CLUSTERS] = _with_references(kinds[CLUSTERS], kinds.values(), environments)
+    kinds[CLUSTERS] = _with_references(kinds[CLUSTERS], kinds.values())
+    for name in (CLUSTERS, FREEZES):
+        kinds[name] = _with_environments(kinds[name], environments)
     return Kinds(kinds, tuple(environments), frozenset(secret_keys_allowed))
 
 
@@ -330,10 +333,15 @@ def strict(schema: Schema) -> Schema:
     return schema
 
 
-def _with_references(clusters: Kind, others: Iterable[Kind], environments: Sequence[str]) -> Kind:
+def _with_environments(kind: Kind, environments: Sequence[str]) -> Kind:
+    schema = copy.deepcopy(kind.schema)
+    schema["properties"]["environment"]["enum"] = list(environments)
+    return replace(kind, **_compiled(schema))
+
+
+def _with_references(clusters: Kind, others: Iterable[Kind]) -> Kind:
     schema = copy.deepcopy(clusters.schema)
     properties = schema["properties"]
-    properties["environment"]["enum"] = list(environments)
     patches = properties.pop("patches")
     for kind in others:
         if not isinstance(kind, Referenced):

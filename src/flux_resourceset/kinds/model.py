@@ -15,7 +15,9 @@ Schema = validation.Schema
 DEFAULT_ENVIRONMENTS = ("dev", "qa", "uat", "prod")
 
 # Top-level routes of the API that a collection cannot take.
-RESERVED_KINDS = frozenset({"api", "batch", "changes", "export", "health", "import", "kinds", "metrics", "openapi", "ready"})
+RESERVED_KINDS = frozenset(
+    {"api", "batch", "changes", "diff", "export", "health", "import", "kinds", "metrics", "openapi", "plan", "ready", "revert"}
+)
 # Flux Operator or our own answers use these.
 RESERVED_FIELDS = frozenset({"kind", "provider", "cluster", "patches", "digest", "wait_for"})
 INPUTS = "inputs"  # what a cluster has below its path, beside its arrays of references

@@ -195,7 +195,9 @@ class _State(NamedTuple):
 
     def advanced(self, entries: Iterable[Entry]) -> _State:
         """Another one, in which these were carried out."""
-        state = _State({kind: dict(of_kind) for kind, of_kind in self.documents.items()}, dict(self.tombstones), set(self.forgone))
+        state = _State(
+            {kind: dict(of_kind) for kind, of_kind in self.documents.items()}, dict(self.tombstones), set(self.forgone)
+        )
         for entry in entries:
             changes.settle(state.documents, state.tombstones, entry)
             changes.forgo(state.forgone, entry)

@@ -11,9 +11,8 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flux_resourceset import client, cluster_bundle, flux_limits, render
+from flux_resourceset import client, cluster_bundle, flux_limits, names, render
 from flux_resourceset.cli import failures
-from flux_resourceset.kinds import formats
 from flux_resourceset.render import dialect
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ def provider_name(template: render.Manifest) -> str | None:
 
 def cluster(session: Session, id: str) -> dict[str, Any]:
     document = session.client.get(client.path("clusters", id)).object(cluster_dns=str, cluster_name=str, environment=str)
-    if not formats.is_dns_name(document["cluster_dns"]):  # it becomes part of URLs, and of what a ResourceSet waits for
+    if not names.is_dns_name(document["cluster_dns"]):  # it becomes part of URLs, and of what a ResourceSet waits for
         raise client.not_understood("its cluster_dns is no DNS name")
     return document
 

@@ -1,0 +1,139 @@
+"""What every mutation has in common: consent to its effect, and dry runs, which answer with a plan instead."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from flux_resourceset import changes, errors, guards, json_pieces, ledger, operations, plans
+from flux_resourceset.budgets import Budget
+from flux_resourceset.guards import Consent
+from flux_resourceset.http import long_answers, messages
+from flux_resourceset.ledger import Explain, Ledger, Work
+from flux_resourceset.outcomes import Outcome
+
+T = TypeVar("T")
+Results = Callable[[Outcome[T]], Iterable[operations.Result]]
+
+# Steps and seconds. A change to each of ten thousand clusters takes half a million and some seconds; everybody may ask for a
+# dry run, so there it ends soon after. Who may write may also write several of that at once.
+_DRY_RUN = (2_000_000, 15.0)
+_WRITE = (20_000_000, 60.0)
+
+_PLAN_ONLY = frozenset({"full", "cluster"})
+_PLAN = re.compile(r'"?([0-9a-f]{32})"?')
+
+
+def write_budget() -> Budget:
+    return Budget(*_WRITE, time.monotonic)
+
+
+# What a request says
+
+
+def query(request: Request, allowed: frozenset[str] = frozenset()) -> dict[str, str]:
+    """The query parameters of a mutation; every one takes dry_run."""
+    params = messages.query(request, allowed | _PLAN_ONLY | {messages.DRY_RUN})
+    for name in params.keys() & _PLAN_ONLY if not is_dry_run(params) else ():
+        raise errors.BadQuery(f"{name} is about a plan; it goes with dry_run=true")
+    return params
+
+
+def is_dry_run(params: Mapping[str, str]) -> bool:
+    return messages.flag(params, messages.DRY_RUN)
+
+
+def consent(request: Request) -> Consent:
+    """What whoever writes says about the effect."""
+    overridden = request.headers.get(guards.OVERRIDE_FREEZE, "")
+    if overridden and not request.headers.get("x-reason"):
+        raise errors.Invalid(f"{guards.OVERRIDE_FREEZE} needs an X-Reason, which is kept in the log; send both")
+    return Consent(
+        plan=_wanted_plan(request),
+        removals=_number(request, guards.CONFIRM_REMOVALS),
+        clusters=_number(request, guards.CONFIRM_CLUSTERS),
+        freezes=frozenset(id.strip() for id in overridden.split(",") if id.strip()),
+    )
+
+
+def _wanted_plan(request: Request) -> str | None:
+    text = request.headers.get("if-plan")
+    match = _PLAN.fullmatch(text.strip()) if text is not None else None
+    if text is not None and match is None:
+        raise errors.BadRequest(f"If-Plan is {errors.shortened(text, 100)!r}; it must be the id of a plan, in quotes")
+    return match[1] if match else None
+
+
+def _number(request: Request, name: str) -> int | None:
+    text = request.headers.get(name)
+    if text is None:
+        return None
+    if not re.fullmatch(r"[0-9]{1,15}", text.strip()):
+        raise errors.BadRequest(f"{name} is {errors.shortened(text, 100)!r}; it must be a whole number")
+    return int(text)
+
+
+# What becomes of it
+
+
+async def write(
+    to: Ledger, request: Request, work: Work[T], budget: Budget | None = None, explain: Explain = ledger.as_it_is
+) -> Outcome[T]:
+    return await to.write(work, messages.origin(request), consent(request), budget, explain)
+
+
+async def plan(
+    of: Ledger,
+    request: Request,
+    params: Mapping[str, str],
+    work: Work[T],
+    results: Results[T],
+    explain: Explain = ledger.as_it_is,
+) -> Response:
+    """The answer to a dry run: nothing is written, and a read token is enough."""
+    full, cluster = messages.flag(params, "full"), params.get("cluster")
+    rehearsal = of.rehearse(work, messages.origin(request), consent(request), Budget(*_DRY_RUN, time.monotonic), explain)
+    outcomes = [await _while_listening(request, rehearsal)]
+    return await long_answers.json_answer(request, _planned(outcomes, results, full, cluster))
+
+
+def _planned(outcomes: list[Outcome[T]], results: Results[T], full: bool, cluster: str | None) -> Iterator[bytes]:
+    """And nobody asks for the outcome any more."""
+    outcome = outcomes.pop()
+    groups = plans.grouped(outcome.effect)
+    answer: dict[str, Any] = {
+        "plan": plans.identity(outcome.entry, outcome.effect),
+        "base_revision": outcome.base_revision,
+        "revision": outcome.revision,
+        "dry_run": True,
+        "summary": plans.summary(outcome.entry, outcome.effect),
+        "groups": plans.described(groups, full, cluster),
+        "groups_total": len(groups),
+        "guards": outcome.guards.described(),
+        "warnings": outcome.shown_warnings,
+        "results": iter(results(outcome)),
+    }
+    yield from json_pieces.pieces(answer, 2)
+    entries = [] if outcome.entry is None else [outcome.entry]
+    del outcome, answer, groups
+    changes.let_go(entries)
+
+
+async def _while_listening(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Cancelled when the client leaves: nobody would read what comes of it."""
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(request.receive())  # the body is through, so nothing else can come
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        working.cancel()
+        leaving.cancel()
