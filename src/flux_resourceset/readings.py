@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
-from flux_resourceset import errors, fleet, history, provenance, rules, threads
+from flux_resourceset import effects, errors, fleet, history, provenance, reverts, rules, threads
 from flux_resourceset.answers import compressed
+from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Document, Entry, Query, Stored
+from flux_resourceset.drafts import Draft
+from flux_resourceset.effects import Effect
 from flux_resourceset.follower import Follower, damage_reported
-from flux_resourceset.history import Past, Point
+from flux_resourceset.history import Changed, Past, Point
 from flux_resourceset.kinds.model import CLUSTERS
+from flux_resourceset.overlay import Overlay
 from flux_resourceset.store import replaced_meanwhile
 
 T = TypeVar("T")
@@ -31,6 +35,13 @@ class Documented(NamedTuple):
 class Answered(NamedTuple):
     revision: int
     body: bytes
+
+
+class Diff(NamedTuple):
+    first: int
+    last: int
+    changed: list[Changed]
+    effect: Effect
 
 
 class Readings:
@@ -85,6 +96,41 @@ class Readings:
 
         return await self._past(work)
 
+    async def diff(self, first: Point, last: Point | None, budget: Budget) -> Diff:
+        """What is not the same at two points of the log. Grows with the changes behind the first."""
+        still = (await self._follower.fresh()).copied()
+        return await self._past(lambda past: _diff(past, still, past.revision(first), past.revision(last), budget))
+
+    # For those who go back
+
+    async def undo(self, revision: int, force: bool) -> reverts.Undo | None:
+        """The work that takes a change back; None: there is no such revision."""
+
+        def work(past: Past) -> reverts.Undo | None:
+            entries = _entry(past, revision)
+            return reverts.Undo(past.store.epoch(), entries[0], force, past.last_changed) if entries else None
+
+        return await self._past(work)
+
+    async def restoring(self, kind: str, id: str, to: Point) -> Callable[[Draft], None]:
+        """The work that makes a document what it was."""
+
+        def work(past: Past) -> Callable[[Draft], None]:
+            then = past.document(kind, id, past.revision(to))
+            return reverts.restoring(past.store.epoch(), self._kinds.by_name[kind], id, then.body)
+
+        return await self._past(work)
+
+    async def going_back(self, to: Point, scope: reverts.Scope) -> Callable[[Draft], None]:
+        """The work that makes a fleet what it was."""
+
+        def work(past: Past) -> Callable[[Draft], None]:
+            then = past.fleet(past.revision(to)).documents
+            bodies = {kind: {id: stored.body for id, stored in of_kind.items()} for kind, of_kind in then.items()}
+            return reverts.going_back(past.store.epoch(), bodies, scope)
+
+        return await self._past(work)
+
     async def _past(self, work: Callable[[Past], T]) -> T:
         doubts = dict((await self._follower.fresh()).doubts)
         return await threads.run(threads.FOR_READS, _from_one_log, Past(self._kinds, self._follower.store, doubts), work)
@@ -132,6 +178,25 @@ def _entry(past: Past, revision: int) -> list[Entry]:
     if 0 < revision <= base:
         raise errors.Compacted.below(base, f"what revision {revision} changed")
     return past.store.entries(revision - 1, revision)
+
+
+def _diff(past: Past, still: fleet.Fleet, first: int, last: int, budget: Budget) -> Diff:
+    if first > last:
+        raise errors.BadQuery(f"from is revision {first}, which is later than to, revision {last}; turn them round")
+    changed = past.changed(first, last)
+    before, after = (_overlaid(past, still, revision, budget) for revision in (first, last))
+    return Diff(first, last, changed, effects.between(before, after, [(item.kind, item.id) for item in changed]))
+
+
+def _overlaid(past: Past, still: fleet.Fleet, revision: int, budget: Budget) -> Overlay:
+    """A fleet of the past, as the one of today with what was changed since put back."""
+    keys = past.touched(revision, still.revision)
+    budget.spend(len(keys))
+    then, view = past.documents(keys, revision), Overlay(still, budget)
+    for kind, id in keys:
+        stored = then.get((kind, id))
+        view.put(past.kinds.by_name[kind], id, stored.body if stored else None)
+    return view
 
 
 def _matching(stored: dict[str, Stored], matches: Matches) -> list[Document]:

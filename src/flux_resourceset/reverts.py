@@ -110,6 +110,10 @@ class Scope(NamedTuple):
                 yield Violation(pointer([name]), f"selects {CLUSTERS}, and does not go with kind {self.kind}")
         if self.environment is not None and self.environment not in kinds.environments:
             yield Violation("/environment", f"must be one of {', '.join(kinds.environments)}")
+        try:
+            selectors.parse(self.selector or "")
+        except errors.BadQuery as exc:
+            yield Violation("/selector", exc.detail)
 
     def kinds(self, kinds: Kinds) -> Iterable[Kind]:
         if self.environment is not None or self.selector is not None:

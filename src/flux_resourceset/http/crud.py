@@ -12,7 +12,9 @@ from starlette.responses import Response
 from flux_resourceset import errors, json_pieces, operations, rules, selectors
 from flux_resourceset.changes import Document, Entry, Stored
 from flux_resourceset.drafts import Draft
-from flux_resourceset.http import bodies, flux, long_answers, messages, writes
+from flux_resourceset.errors import Violation
+from flux_resourceset.http import bodies, flux, long_answers, messages, reverting, writes
+from flux_resourceset.json_pointers import pointer
 from flux_resourceset.kinds import validation
 from flux_resourceset.kinds.model import CLUSTERS, Kind, Referenced
 from flux_resourceset.ledger import Ledger
@@ -187,6 +189,19 @@ class CrudRoutes:
                 return messages.json_response(written.result, warnings=written.warnings)
 
             return await self._write(request, params, mutation, answer)
+
+        return endpoint
+
+    def revert(self, kind: Kind) -> Callable[[Request], Any]:
+        async def endpoint(request: Request) -> Response:
+            params = writes.query(request)
+            id, body = request.path_params["id"], await bodies.read(request)
+            to, wrong = reverting.wanted_point(body)
+            wrong += [Violation(pointer([name]), "is not a known field") for name in body if to is not None and name != "to"]
+            if to is None or wrong:
+                raise errors.Invalid.document("the body", wrong)
+            mutation = _Mutation("revert", kind, id, await self._readings.restoring(kind.name, id, to), creates=True)
+            return await self._write(request, params, mutation, lambda written: written.answer())
 
         return endpoint
 
