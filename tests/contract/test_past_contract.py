@@ -179,8 +179,8 @@ def test_documents_before_a_change_are_those_that_were_stored(store: Store, peer
 )
 def test_a_change_that_does_not_fit_what_is_stored_is_doubt(store: Store, wrong: Change) -> None:
     commit(store, entry(1, create("n", "a")))
-    with pytest.raises(errors.Doubt, match="does not fit"), store.begin() as transaction:
-        transaction.commit(entry(2, wrong))
+    with pytest.raises(errors.Doubt, match="does not fit"):
+        commit(store, entry(2, wrong))
     assert store.head().revision == 1
     commit(store, entry(2, create("n", "b")))
 

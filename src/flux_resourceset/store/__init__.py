@@ -47,6 +47,13 @@ class Outline(NamedTuple):
     views: tuple[View, ...]
 
 
+class Fault(NamedTuple):
+    """Where a store does not agree with itself."""
+
+    revision: int
+    what: str
+
+
 Weighted = TypeVar("Weighted")
 
 
@@ -76,6 +83,16 @@ def check_reachable(revision: int, base: int, end: int) -> None:
 def check_foldable(before: int, end: int) -> None:
     if before > end + 1:
         raise ValueError(f"revision {before} is not there yet; the newest is {end}")
+
+
+def check_led_to(
+    whole: Snapshot, revision: int, documents: dict[str, dict[str, Stored]], tombstones: Iterable[Tombstone]
+) -> None:
+    """That a history adds up to the fleet that it came with."""
+    there = {kind: of_kind for kind, of_kind in documents.items() if of_kind}
+    wanted = {kind: of_kind for kind, of_kind in whole.documents.items() if of_kind}
+    if (revision, there, set(tombstones)) != (whole.revision, wanted, set(whole.tombstones)):
+        raise errors.Doubt("the history does not lead to the fleet that it came with; nothing was written")
 
 
 def digest(documents: Iterable[tuple[str, str, int, bytes]], tombstones: Iterable[Tombstone], forgone: Iterable[Key]) -> str:
@@ -199,6 +216,10 @@ class Store(Protocol):
 
     def digest_at(self, revision: int) -> str:
         """Of all that state_at() tells, over exact bytes. Grows with documents and with the log since."""
+
+    def fault(self) -> Fault | None:
+        """The first revision that does not agree: with the chain of the log, with the rest of it, or with what is there. As a
+        whole, while others write. Grows with documents and log."""
 
     def begin(self) -> Transaction:
         """Wait for the other writers and keep them out."""
