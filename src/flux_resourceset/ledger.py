@@ -79,7 +79,7 @@ class Ledger:
     # Rehearsing
 
     async def rehearse(
-        self, work: Work[T], origin: Origin, consent: Consent, budget: Budget, explain: Explain = as_it_is
+        self, work: Work[T], origin: Origin, budget: Budget, explain: Explain = as_it_is, consent: Consent = NO_CONSENT
     ) -> Outcome[T]:
         """Run the work on a draft and write nothing: without the store, a lock, or anything that others wait for."""
         await self._wait_for_slot()
@@ -145,9 +145,9 @@ class Ledger:
         self,
         work: Work[T],
         origin: Origin,
-        consent: Consent = NO_CONSENT,
         budget: Budget | None = None,
         explain: Explain = as_it_is,
+        consent: Consent = NO_CONSENT,
     ) -> Outcome[T]:
         """Run the work on a draft and commit what it made, as one transaction; no entry when nothing changed."""
         outcome, _ = await self._shielded(self._write(_Task(work, origin, explain, consent), budget))
@@ -158,9 +158,9 @@ class Ledger:
         work: Work[T],
         origin: Origin,
         idempotency: Idempotency[T],
-        consent: Consent = NO_CONSENT,
         budget: Budget | None = None,
         explain: Explain = as_it_is,
+        consent: Consent = NO_CONSENT,
     ) -> bytes:
         """The same, but a request that was carried out before gets its first answer again."""
         try:
@@ -216,14 +216,14 @@ class Ledger:
         self,
         build: Callable[[Fleet], tuple[changes.Snapshot, list[Entry]]],
         planned: Planned,
-        consent: Consent,
         warnings: tuple[str, ...] = (),
+        consent: Consent = NO_CONSENT,
     ) -> Outcome[None]:
         """Put a whole fleet with its log, built from what is there, in the place of everything."""
         with self._begin_now() as transaction:
+            snapshot, history = build(self.fleet)
             outcome = self.rehearse_restore(planned, warnings)
             _agreed(outcome, consent)
-            snapshot, history = build(self.fleet)
             transaction.restore(snapshot, history)
         self.follower.refresh()
         return dataclasses.replace(outcome, entry=history[-1] if history else None)  # a log of its own begins with nothing

@@ -199,7 +199,7 @@ def _restore(
         # a new epoch: whoever follows the log must read everything anew
         return Snapshot(uuid.uuid4().hex, len(history), replay.documents, tuple(replay.tombstones.values())), history
 
-    return ledger.restore(build, restoration.planned, consent._replace(plan=plan.id), restoration.warnings)
+    return ledger.restore(build, restoration.planned, restoration.warnings, consent._replace(plan=plan.id))
 
 
 def parsed(kinds: Kinds, data: Any, source: str) -> imports.Export:

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 
 from flux_resourceset import answers, changes, drafts, errors, merge
 from flux_resourceset.changes import Document, Entry, Origin, Stored
+from flux_resourceset.effects import Effect
 from flux_resourceset.fleet import Fleet
 from flux_resourceset.follower import Follower
 from flux_resourceset.kinds import kind_files
@@ -120,3 +122,19 @@ def fleet_of(known: Kinds, **documents: list[Document]) -> Fleet:
     fleet = Fleet(known)
     fleet.load(changes.Snapshot("epoch", 1, by_kind, ()))
     return fleet
+
+
+def nothing_planned(state: Fleet) -> tuple[Entry, Effect]:
+    """What a restore does that takes nothing from anybody."""
+    return Entry(0, "", "", None, None, None, False, ()), Effect()
+
+
+def decoded(body: bytes) -> list[Document]:
+    """The inputs of an answer."""
+    found: list[Document] = msgspec.json.decode(body)["inputs"]
+    return found
+
+
+def canonical(value: Any) -> bytes:
+    """Equal for what is equal as JSON: to Python, true is 1."""
+    return msgspec.json.encode(value, order="deterministic")

@@ -437,7 +437,7 @@ def test_nothing_is_read_opened_or_loaded_on_the_event_loop(pair: Pair) -> None:
         assert await follower.wait_for_answer(key("c1"), False) == pair.truth(key("c1"))
         pair.store.may_be_read.set()
         assert (await follower.fresh()).revision == 5
-        pair.writer.restore(lambda state: (Snapshot("another", 0, {}, ()), []))
+        pair.writer.restore(lambda state: (Snapshot("another", 0, {}, ()), []), samples.nothing_planned)
         assert (await follower.fresh()).epoch == "another"
         store.lost = True
         with pytest.raises(errors.Unavailable, match="gone"):

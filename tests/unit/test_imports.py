@@ -330,7 +330,7 @@ def test_the_plan_tells_what_changes_for_whom(older: tuple[Ledger, Path]) -> Non
     ledger, path = older
     plans: list[imports.Plan] = []
     transfer.import_file(ledger, path, replace=True, agree=plans.append)
-    assert [str(effect) for effect in plans[0].effects] == [
+    assert [str(each) for each in plans[0].consequences] == [
         "whole.example.com loses inputs: namespaces 1 lost, 1 gained",
         "later.example.com vanishes",
         "lacking.example.com appears",
@@ -364,22 +364,23 @@ def test_nothing_is_done_that_was_not_agreed_to(older: tuple[Ledger, Path]) -> N
 
 def test_nothing_is_done_but_what_was_agreed_to(older: tuple[Ledger, Path]) -> None:
     ledger, path = older
-    with pytest.raises(errors.Conflict, match="try again"):
+    with pytest.raises(errors.PlanChanged, match="nothing was written"):
         transfer.import_file(ledger, path, replace=True, agree=meanwhile(ledger, "clusters", cluster("new")))
     assert "new.example.com" in ledger.fleet.cluster_ids
     assert "later.example.com" in ledger.fleet.cluster_ids
 
 
-def test_what_does_not_matter_to_the_plan_may_happen_meanwhile(older: tuple[Ledger, Path]) -> None:
+def test_what_nobody_agreed_to_lose_is_not_replaced(older: tuple[Ledger, Path]) -> None:
     ledger, path = older
-    transfer.import_file(ledger, path, replace=True, agree=meanwhile(ledger, "namespaces", namespace("x")))
-    assert "whole.example.com" in ledger.fleet.cluster_ids
+    with pytest.raises(errors.PlanChanged):
+        transfer.import_file(ledger, path, replace=True, agree=meanwhile(ledger, "namespaces", namespace("x")))
+    assert ledger.fleet.get("namespaces", "x") is not None
 
 
 @pytest.mark.parametrize("replace", [False, True])
 def test_somebody_who_fills_the_store_meanwhile_is_not_replaced(older: tuple[Ledger, Path], replace: bool) -> None:
     ledger = samples.ledger_of(KNOWN)
-    with pytest.raises(errors.Conflict):
+    with pytest.raises(errors.Conflict if not replace else errors.PlanChanged):
         transfer.import_file(ledger, older[1], replace, agree=meanwhile(ledger, "clusters", cluster("new")))
     assert ledger.fleet.cluster_ids == {"new.example.com": "new"}
 

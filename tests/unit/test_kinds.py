@@ -13,7 +13,7 @@ from unit import samples
 
 def test_the_built_in_kinds_have_the_versions_of_the_book() -> None:
     versions = {kind.name: kind.api_version for kind in kind_files.load()}
-    assert versions == {"clusters": "v2", "platform_components": "v1", "namespaces": "v1", "rolebindings": "v1"}
+    assert versions == {"clusters": "v2", "freezes": "v1", "platform_components": "v1", "namespaces": "v1", "rolebindings": "v1"}
 
 
 def test_clusters_are_not_referred_to_and_the_others_are_views() -> None:
@@ -90,13 +90,13 @@ def test_files_that_are_not_yaml_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("# kinds: [\n")
     (tmp_path / "widgets.json").write_text("{")
     (tmp_path / "noise.yaml.bak").write_text("{")
-    assert len(samples.kinds_from(tmp_path, samples.PLAIN).by_name) == 5
+    assert len(samples.kinds_from(tmp_path, samples.PLAIN).by_name) == 6
 
 
 def test_resourcesets_beside_a_kind_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "widgets.resourceset.yaml").write_text("kind: ResourceSet\n")
     (tmp_path / "others.resourceset.yml").write_text("kind: [")
-    assert len(samples.kinds_from(tmp_path, samples.PLAIN).by_name) == 5
+    assert len(samples.kinds_from(tmp_path, samples.PLAIN).by_name) == 6
 
 
 def test_both_endings_of_yaml_are_read(tmp_path: Path) -> None:

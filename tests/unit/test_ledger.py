@@ -234,7 +234,7 @@ def test_a_store_put_in_the_place_of_another_is_read_anew() -> None:
     def build(state: Fleet) -> tuple[Snapshot, list[Entry]]:
         return Snapshot("new", 0, {}, ()), []
 
-    outcome = ledger.restore(build, ("a warning",))
+    outcome = ledger.restore(build, samples.nothing_planned, ("a warning",))
     assert (outcome.entry, outcome.revision, outcome.warnings) == (None, 0, ("a warning",))
     assert ledger.fleet.epoch == "new"
     other.follower.refresh()
@@ -248,7 +248,7 @@ def test_a_store_put_in_the_place_of_another_is_written_to_at_once() -> None:
     store = MemoryStore()
     ledger, other = samples.ledger_of(KNOWN, store), samples.ledger_of(KNOWN, store)
     create(ledger, "namespaces", namespace("a"))
-    ledger.restore(lambda state: (Snapshot("new", 0, {}, ()), []))
+    ledger.restore(lambda state: (Snapshot("new", 0, {}, ()), []), samples.nothing_planned)
     asyncio.run(other.write(lambda draft: draft.create(NAMESPACES, namespace("b")), ORIGIN))
     assert set(other.fleet.documents["namespaces"]) == {"b"}
 
@@ -261,7 +261,7 @@ def test_a_restore_that_refuses_leaves_everything_as_it_was() -> None:
         raise errors.Conflict("no")
 
     with pytest.raises(errors.Conflict):
-        ledger.restore(build)
+        ledger.restore(build, samples.nothing_planned)
     assert create(ledger, "namespaces", namespace("b")) is not None
 
 
@@ -357,7 +357,7 @@ def test_a_write_sees_what_was_written_since_its_last_look() -> None:
 def test_a_write_on_a_store_that_was_replaced_just_now_is_doubt_and_the_next_goes_on() -> None:
     store = Overtaken()
     ledger, other = samples.ledger_of(KNOWN, store), samples.ledger_of(KNOWN, store)
-    store.happens = lambda: other.restore(lambda state: (Snapshot("new", 0, {}, ()), []))
+    store.happens = lambda: other.restore(lambda state: (Snapshot("new", 0, {}, ()), []), samples.nothing_planned)
     with pytest.raises(errors.Unavailable):
         create(ledger, "namespaces", namespace("a"))
     assert store.log == []

@@ -41,6 +41,7 @@ def test_the_demo_seed_is_the_fleet_of_the_book(ledger: Ledger) -> None:
     found = {kind: set(documents) for kind, documents in ledger.fleet.documents.items()}
     assert found == {
         "clusters": {"demo-cluster-01"},
+        "freezes": set(),
         "platform_components": {"cert-manager", "traefik", "podinfo"},
         "namespaces": {"cert-manager", "traefik", "podinfo"},
         "rolebindings": {"platform-admins", "dev-readers"},

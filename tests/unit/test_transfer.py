@@ -261,7 +261,7 @@ def test_a_tombstone_in_the_file_counts_as_it_is(ledger: Ledger, tmp_path: Path,
     plans: list[imports.Plan] = []
     transfer.import_file(ledger, path, replace=True, agree=plans.append)
     assert (served(ledger, "old.example.com"), served(ledger, "later.example.com")) == ("[]", "404")
-    assert [str(effect) for effect in plans[0].effects] == ["old.example.com is decommissioned", "later.example.com vanishes"]
+    assert [str(each) for each in plans[0].consequences] == ["old.example.com is decommissioned", "later.example.com vanishes"]
 
 
 def test_a_name_that_goes_from_one_cluster_to_another_lives_on(tmp_path: Path) -> None:

@@ -59,8 +59,8 @@ class BulkRoutes:
             idempotency: Idempotency[None] = Idempotency(
                 f"{origin.actor} {key}", digest, lambda outcome: b"".join(_answer(batch, outcome))
             )
-            return _json(await self._ledger.write_once(batch.work, origin, idempotency, consent, budget, batch.blamed))
-        outcome = [await self._ledger.write(batch.work, origin, consent, budget, batch.blamed)]
+            return _json(await self._ledger.write_once(batch.work, origin, idempotency, budget, batch.blamed, consent))
+        outcome = [await self._ledger.write(batch.work, origin, budget, batch.blamed, consent)]
         return await long_answers.json_answer(request, _last_answer(batch, outcome))
 
     async def _plan(self, request: Request, params: Mapping[str, str]) -> Response:

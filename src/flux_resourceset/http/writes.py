@@ -89,7 +89,7 @@ def _number(request: Request, name: str) -> int | None:
 async def write(
     to: Ledger, request: Request, work: Work[T], budget: Budget | None = None, explain: Explain = ledger.as_it_is
 ) -> Outcome[T]:
-    return await to.write(work, messages.origin(request), consent(request), budget, explain)
+    return await to.write(work, messages.origin(request), budget, explain, consent(request))
 
 
 async def plan(
@@ -102,7 +102,7 @@ async def plan(
 ) -> Response:
     """The answer to a dry run: nothing is written, and a read token is enough."""
     full, cluster = messages.flag(params, "full"), params.get("cluster")
-    rehearsal = of.rehearse(work, messages.origin(request), consent(request), dry_run_budget(), explain)
+    rehearsal = of.rehearse(work, messages.origin(request), dry_run_budget(), explain, consent(request))
     outcomes = [await _while_listening(request, rehearsal)]
     return await long_answers.json_answer(request, _planned(outcomes, results, full, cluster))
 
