@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from flux_resourceset import differences, errors, rules
-from flux_resourceset.changes import Change, Document, Entry, Query, Stored
+from flux_resourceset.changes import Change, Document, Entry, Stored
 from flux_resourceset.differences import ABSENT
 from flux_resourceset.fleet import Fleet, Key
 from flux_resourceset.kinds.model import CLUSTERS, Kinds, Referenced
@@ -17,7 +17,6 @@ from flux_resourceset.store import Store
 
 Point = int | str  # a revision, or a time as the log writes it
 
-PAGE_CHANGES = 1000  # of the log to hold at a time: a megabyte or some
 _PAGE_ENTRIES = 50  # of one document, which may be large
 _NOTHING: Mapping[str, str] = {}
 
@@ -157,12 +156,7 @@ class Past:
 
     def touched(self, first: int, last: int) -> list[Key]:
         """The documents that were changed behind a revision, up to another one. Grows with the entries between."""
-        found: dict[Key, None] = {}
-        if last > first:
-            query = Query(after=first, before=last + 1, limit=last - first)
-            for page in self.store.find(query, PAGE_CHANGES):
-                found.update(dict.fromkeys((change.kind, change.id) for entry in page for change in entry.changes))
-        return sorted(key for key in found if key[0] in self.kinds.by_name)
+        return sorted(key for key in self.store.touched(first, last) if key[0] in self.kinds.by_name)
 
     def changed(self, first: int, last: int) -> list[Changed]:
         """The documents that are not the same at two revisions, by kind and id."""

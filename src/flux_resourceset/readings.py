@@ -19,6 +19,8 @@ from flux_resourceset.store import replaced_meanwhile
 
 T = TypeVar("T")
 
+PAGE_CHANGES = 1000  # of the log to hold at a time: a megabyte or some
+
 Matches = Callable[[Document], bool]
 
 
@@ -145,7 +147,7 @@ class Readings:
     async def find(self, query: Query) -> Iterator[list[Entry]]:
         """The pages of the log that a query asks for, to be read in a thread; whoever has read one may let go of it."""
         await self._follower.fresh()
-        return self._follower.store.find(query, history.PAGE_CHANGES)
+        return self._follower.store.find(query, PAGE_CHANGES)
 
     async def entry(self, revision: int) -> list[Entry]:
         """The one with this revision, or none; Compacted if there was one."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import history
+from flux_resourceset import readings
 from flux_resourceset.changes import Query
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.kinds.model import CLUSTERS
@@ -47,7 +47,7 @@ def pages_of(reader: Readings, query: Query) -> list[list[int]]:
 def test_pages_add_up_to_what_was_asked_for(
     monkeypatch: pytest.MonkeyPatch, query: Query, revisions: list[int], changes_of_a_page: int
 ) -> None:
-    monkeypatch.setattr(history, "PAGE_CHANGES", changes_of_a_page)
+    monkeypatch.setattr(readings, "PAGE_CHANGES", changes_of_a_page)
     ledger = samples.ledger_of(KNOWN)
     for number in range(12):
         samples.create(ledger, "namespaces", namespace(f"n{number}"), namespace(f"m{number}"))

@@ -211,6 +211,9 @@ class Store(Protocol):
         """The entries that changed a document, newest first, below a revision if one is given: each with that change alone, and
         without the names that it brought along. Grows with the document's own changes."""
 
+    def touched(self, after: int, until: int) -> list[tuple[str, str]]:
+        """The documents (kind and id) that were changed above a revision, up to and including another one; in any order."""
+
     def revision_at(self, time: str) -> int:
         """The newest revision that was there at a time; the base if that was the newest then, 0 if there was none."""
 

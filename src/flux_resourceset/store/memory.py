@@ -149,6 +149,10 @@ class MemoryStore:
         found = [(revision, self._change(kind, id, revision)) for revision in touched[max(place - limit, 0) : place][::-1]]
         return [changes.narrowed(self._entry(revision), change) for revision, change in found]
 
+    def touched(self, after: int, until: int) -> list[Key]:
+        check_reachable(after, self._base.revision, self._revision)
+        return list({(change.kind, change.id) for entry in self.entries(after, until) for change in entry.changes})
+
     def revision_at(self, time: str) -> int:
         for entry in reversed(self.log):
             if entry.time <= time:

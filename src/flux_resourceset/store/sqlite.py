@@ -223,6 +223,10 @@ class SqliteStore:
                 sqlite_past.check(db, min(before - 1, sqlite_rows.end(db).revision))
             return sqlite_log.touches(db, kind, id, before, limit)
 
+    def touched(self, after: int, until: int) -> list[Key]:
+        with self._reading() as db:
+            return sqlite_past.touched(db, after, until)
+
     def revision_at(self, time: str) -> int:
         with self._reading() as db:
             return sqlite_past.revision_at(db, time)

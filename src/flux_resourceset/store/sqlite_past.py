@@ -82,6 +82,12 @@ def state(db: sqlite3.Connection, revision: int) -> State:
     return State(found, sqlite_names.names_at(db, revision))
 
 
+def touched(db: sqlite3.Connection, after: int, until: int) -> list[Key]:
+    check(db, after)
+    rows = db.execute("SELECT DISTINCT kind, id FROM changes WHERE revision > ? AND revision <= ?", (after, until))
+    return [(kind, id) for kind, id in rows]
+
+
 def revision_at(db: sqlite3.Connection, time: str) -> int:
     row = db.execute("SELECT revision FROM entries WHERE time <= ? ORDER BY revision DESC LIMIT 1", (time,)).fetchone()
     if row is not None:
