@@ -183,6 +183,9 @@ def _entry(past: Past, revision: int) -> list[Entry]:
 
 
 def _diff(past: Past, still: fleet.Fleet, first: int, last: int, budget: Budget) -> Diff:
+    if past.store.epoch() != still.epoch:
+        raise replaced_meanwhile()
+    first, last = min(first, still.revision), min(last, still.revision)  # what came just now is not in it yet
     if first > last:
         raise errors.BadQuery(f"from is revision {first}, which is later than to, revision {last}; turn them round")
     changed = past.changed(first, last)

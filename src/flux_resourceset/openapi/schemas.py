@@ -234,10 +234,21 @@ def _problems() -> dict[str, Schema]:
         "users": _array({"type": "string"}, "Who uses the document; the first 20."),
         "count": {"type": "integer", "minimum": 1, "description": "How many use the document."},
         "index": {"type": "integer", "minimum": 0, "description": "The operation of a batch that it is about."},
+        "conflicts": _array(ref("Conflict"), "What a revert would undo, and was changed again since; the first 100."),
+        "conflicts_total": {"type": "integer", "minimum": 1, "description": "How many there are."},
+        "oldest": {"type": "integer", "minimum": 0, "description": "The oldest revision that can be asked for."},
     }
     del problem["additionalProperties"]  # RFC 9457 lets problems grow
     with_errors = {"allOf": [ref("Problem"), {"type": "object", "required": ["errors"]}]}
-    return {"Violation": violation, "Problem": problem, "InvalidProblem": with_errors}
+    conflict = _object(
+        {
+            "kind": _text("Kind of the document."),
+            "id": _text("Id of the document."),
+            "path": _text("JSON pointer to what was changed again; empty for the whole document."),
+            "revision": {**_REVISION, "nullable": True, "description": "Which change did so; null if it was folded away."},
+        }
+    )
+    return {"Conflict": conflict, "Violation": violation, "Problem": problem, "InvalidProblem": with_errors}
 
 
 def _log() -> dict[str, Schema]:
@@ -259,6 +270,7 @@ def _log() -> dict[str, Schema]:
         "changes": _array(ref("Change"), "What changed."),
         "retired": _array(_object({"dns": _text("DNS name."), "id": _text("Id of the cluster.")}), "Tombstones of an import."),
         "vanished": _array({"type": "string"}, "DNS names that an import left to nobody: 404, not an empty list."),
+        "reverts": {**_REVISION, "minimum": 1, "description": "The revision that it undoes."},
         "forgone": _array(ref("Forgone"), "Definitions that an import's clusters go without: they were deleted by force."),
     }
     tombstone = {
@@ -266,7 +278,7 @@ def _log() -> dict[str, Schema]:
         "id": _text("Its id."),
         "revision": {**_REVISION, "description": "When it was decommissioned."},
     }
-    always = [name for name in entry if name not in ("retired", "vanished", "forgone")]
+    always = [name for name in entry if name not in ("retired", "vanished", "forgone", "reverts")]
     return {
         "Change": _object(change),
         "Transaction": _object(entry, always),
