@@ -101,7 +101,7 @@ class Readings:
     async def diff(self, first: Point, last: Point | None, budget: Budget) -> Diff:
         """What is not the same at two points of the log. Grows with the changes behind the first."""
         still = (await self._follower.fresh()).copied()
-        return await self._past(lambda past: _diff(past, still, past.revision(first), past.revision(last), budget))
+        return await self._past(lambda past: difference(past, still, past.revision(first), past.revision(last), budget))
 
     # For those who go back
 
@@ -182,7 +182,7 @@ def _entry(past: Past, revision: int) -> list[Entry]:
     return past.store.entries(revision - 1, revision)
 
 
-def _diff(past: Past, still: fleet.Fleet, first: int, last: int, budget: Budget) -> Diff:
+def difference(past: Past, still: fleet.Fleet, first: int, last: int, budget: Budget) -> Diff:
     if past.store.epoch() != still.epoch:
         raise replaced_meanwhile()
     first, last = min(first, still.revision), min(last, still.revision)  # what came just now is not in it yet
