@@ -157,7 +157,9 @@ def _check_log(draft: Draft, epoch: str) -> None:
 def _put(draft: Draft, kind: Kind, id: str, wanted: Document | None) -> None:
     """Make a document what it is to be, by no other means than its own routes have."""
     today = draft.get(kind.name, id)
-    if (wanted is None and today is None) or differences.same(wanted, today):
+    if wanted is not None and kind.name == CLUSTERS:  # what it says of kinds that are not here is not gone back in
+        wanted = {**wanted, **{name: value for name, value in (today or {}).items() if name not in kind.properties}}
+    if differences.same(wanted, today):
         return
     level, methods = ("resource", {"post"}) if today is None else ("instance", {"put", "patch"})
     if wanted is None:

@@ -185,8 +185,8 @@ def test_a_document_that_was_not_there_cannot_be_gone_back_to(api: httpx.Client)
     assert_problem(api.post(url, json={"to": then - 1}), 404, "not-found")
     assert_problem(api.post(url, json={"to": then + 99}), 422, "bad-query")
     assert_problem(api.post(url, json={"to": "yesterday"}), 400, "bad-query")
-    for wrong in ({}, {"to": None}, {"to": True}, {"to": -1}, {"to": 1.5}, [], "x"):
-        assert pointers(api.post(url, json=wrong)) == {"/to"}
+    wrong: list[Any] = [{}, {"to": None}, {"to": True}, {"to": -1}, {"to": 1.5}, [], "x"]
+    assert [pointers(api.post(url, json=body)) for body in wrong] == [{"/to"}] * len(wrong)
     assert pointers(api.post(url, json={"to": then, "too": 1})) == {"/too"}
     assert_problem(api.post(url, json={"to": then}, headers={"If-Match": '"1"'}), 412, "precondition-failed")
 
@@ -257,7 +257,7 @@ def test_going_back_is_narrowed_to_a_kind_or_to_clusters(own: httpx.Client) -> N
 
 
 def test_what_to_go_back_to_must_be_said_and_be_there(own: httpx.Client) -> None:
-    for body, wrong in (
+    bodies: list[tuple[Any, set[str]]] = [
         ({}, {"/to"}),
         ({"to": 4, "kind": "nothing"}, {"/kind"}),
         ({"to": 4, "kind": "freezes"}, {"/kind"}),
@@ -267,7 +267,8 @@ def test_what_to_go_back_to_must_be_said_and_be_there(own: httpx.Client) -> None
         ({"to": 4, "selector": "=!"}, {"/selector"}),
         ({"to": 4, "x": 1}, {"/x"}),
         ([], {""}),
-    ):
+    ]
+    for body, wrong in bodies:
         assert pointers(own.post("/revert", json=body)) == wrong
     assert_problem(own.post("/revert", json={"to": 99}), 422, "bad-query")
     assert_problem(own.post("/revert", json={"to": "soon"}), 400, "bad-query")

@@ -45,10 +45,9 @@ def assert_as_seen(past: Past, revision: int, seen: Seen) -> None:
                 past.answer(id, "namespaces", revision)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
 @given(steps=histories)
-def test_the_history_of_a_document_adds_up_to_it(backend: str, steps: list[Step]) -> None:
-    with stored_in(backend) as store:
+def test_the_history_of_a_document_adds_up_to_it(steps: list[Step]) -> None:
+    with stored_in("memory") as store:
         _, seen = lived(store, steps)
         past = Past(KNOWN, store)
         keys = {(kind, id) for state in seen for kind, of_kind in state.documents.items() for id in of_kind}
@@ -82,10 +81,9 @@ def test_a_difference_is_that_of_the_two_states(steps: list[Step], first: int, l
         assert found.effect == effects.between(then, now, keys)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
 @given(steps=histories, at=revisions)
-def test_a_value_names_the_change_that_really_set_it(backend: str, steps: list[Step], at: int) -> None:
-    with stored_in(backend) as store:
+def test_a_value_names_the_change_that_really_set_it(steps: list[Step], at: int) -> None:
+    with stored_in("memory") as store:
         _, seen = lived(store, steps)
         at = min(at, len(seen) - 1)
         past = Past(KNOWN, store)
