@@ -287,12 +287,14 @@ class Follower:
     async def find(self, query: Query) -> Iterator[list[Entry]]:
         """The pages of the log that a query asks for, to be read in a thread; whoever has read one may let go of it."""
         await self.fresh()
+        if query.after is not None:
+            await threads.run(threads.FOR_READS, _check_whole_above, self.store, query.after)
         return self.store.find(query, PAGE_CHANGES)
 
     async def entry(self, revision: int) -> list[Entry]:
         """The one with this revision, or none."""
         await self.fresh()
-        return await threads.run(threads.FOR_READS, self.store.entries, revision - 1, revision)
+        return await threads.run(threads.FOR_READS, _entry, self.store, revision)
 
     # For those who write
 
@@ -323,6 +325,20 @@ class Follower:
         self._store = None
 
 
+def _check_whole_above(store: Store, revision: int) -> None:
+    """Whoever asks for what came behind a revision is not to miss what was folded away."""
+    base = store.base()
+    if revision < base:
+        raise errors.Compacted.below(base, f"what came after revision {revision}")
+
+
+def _entry(store: Store, revision: int) -> list[Entry]:
+    found, base = store.entries(revision - 1, revision), store.base()
+    if not found and 0 < revision <= base:
+        raise errors.Compacted.below(base, f"the entry of revision {revision}")
+    return found
+
+
 def _own_step(store: Store, known: _Known) -> fleet.Step | None:
     """What this very process has just committed need not be read again, however large it is."""
     step = known.own_step
@@ -337,7 +353,8 @@ def _loaded(kinds: Kinds, known: _Known, snapshot: changes.Snapshot) -> fleet.Fl
             f"the store is another one now (its epoch is {snapshot.epoch}, not {before.epoch}), and no import says why; "
             "put the right one back, or restart this server if it is meant"
         )
-    if before.epoch == snapshot.epoch and known.opened >= snapshot.opened:
+    folded = snapshot.base > known.head.revision  # then nobody can tell any more, and the log has gone on at any rate
+    if before.epoch == snapshot.epoch and known.opened >= snapshot.opened and not folded:
         raise errors.Doubt(
             f"the log ends at revision {snapshot.revision} and does not go on from revision {known.head.revision}, which was "
             "followed; put the newest files back, or restart the writer if an older state is meant"

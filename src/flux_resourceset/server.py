@@ -30,6 +30,7 @@ from flux_resourceset import (
     settings,
     tokens,
     transfer,
+    upkeep,
 )
 from flux_resourceset.follower import Follower
 from flux_resourceset.http import app, metrics, ordinary, poll
@@ -95,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     retire.add_argument("name", help="the kind, known here or not")
     retire.add_argument("--yes", action="store_true", help="do it without asking")
     retire.set_defaults(run=_retire_kind, begin_anew=False)
+    upkeep.add_commands(commands)
     return parser
 
 

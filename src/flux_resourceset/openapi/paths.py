@@ -349,7 +349,8 @@ def _bulk(kinds: Kinds, samples: Samples) -> dict[str, Item]:
         )},
         "/export": {"get": _operation(
             "export.get", BULK, "The whole fleet",
-            {200: _answer("As import takes it.", ref("Export"), export)}, _READ, [history, _parameter("XRequestId")],
+            {200: _answer("As import takes it.", ref("Export"), export)}, (*_READ, errors.Compacted),
+            [history, _parameter("XRequestId")],
         )},
         "/import": {"post": _operation(
             "import.create", BULK, "Load a whole fleet, as one transaction",
@@ -386,11 +387,11 @@ def _log(kinds: Kinds, samples: Samples) -> dict[str, Item]:
     return {
         "/changes": {"get": _operation(
             "changes.list", LOG, "The change log", {200: _answer("Newest first, or with after oldest first.", entries, [entry])},
-            _READ, [*filters, _parameter("ChangesLimit"), _parameter("XRequestId")],
+            (*_READ, errors.Compacted), [*filters, _parameter("ChangesLimit"), _parameter("XRequestId")],
         )},
         "/changes/{revision}": {"parameters": [revision], "get": _operation(
             "changes.get", LOG, "One transaction", {200: _answer("The transaction.", ref("Transaction"), entry)},
-            (*_READ, errors.NotFound), [_parameter("XRequestId")],
+            (*_READ, errors.NotFound, errors.Compacted), [_parameter("XRequestId")],
         )},
     }  # fmt: skip
 

@@ -260,13 +260,14 @@ def _log() -> dict[str, Schema]:
         "retired": _array(_object({"dns": _text("DNS name."), "id": _text("Id of the cluster.")}), "Tombstones of an import."),
         "vanished": _array({"type": "string"}, "DNS names that an import left to nobody: 404, not an empty list."),
         "forgone": _array(ref("Forgone"), "Definitions that an import's clusters go without: they were deleted by force."),
+        "reverts": {**_REVISION, "description": "The revision that it undoes."},
     }
     tombstone = {
         "dns": _text("DNS name of a decommissioned cluster."),
         "id": _text("Its id."),
         "revision": {**_REVISION, "description": "When it was decommissioned."},
     }
-    always = [name for name in entry if name not in ("retired", "vanished", "forgone")]
+    always = [name for name in entry if name not in ("retired", "vanished", "forgone", "reverts")]
     return {
         "Change": _object(change),
         "Transaction": _object(entry, always),
