@@ -127,7 +127,8 @@ def _history(log: Store, revision: int) -> list[Entry]:
     entries, base = log.entries(0, revision), log.base()
     if base:
         raise errors.Compacted(
-            f"the log was folded up to revision {base}, so its history is not whole; export without history", extra={"oldest": base}
+            f"the log was folded up to revision {base}, so its history is not whole; export without history",
+            extra={"oldest": base},
         )
     if len(entries) != revision:
         raise errors.Unavailable(f"the log holds {len(entries)} of {revision} revisions; it was replaced just now, so try again")

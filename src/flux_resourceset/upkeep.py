@@ -100,7 +100,10 @@ def add_commands(commands: Any) -> None:
     verify.set_defaults(run=_verify)
     compact = commands.add_parser("compact", help="fold old entries of the log into a base; also beside a server")
     compact.add_argument(
-        "--before", required=True, metavar="REVISION|TIME|90d", help="fold what is older; from there on every state stays reachable"
+        "--before",
+        required=True,
+        metavar="REVISION|TIME|90d",
+        help="fold what is older; from there on every state stays reachable",
     )
     compact.add_argument("--dry-run", action="store_true", help="only say what would be folded")
     compact.set_defaults(run=_compact)
