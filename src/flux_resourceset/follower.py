@@ -315,7 +315,8 @@ def _loaded(kinds: Kinds, known: _Known, snapshot: changes.Snapshot) -> fleet.Fl
             f"the store is another one now (its epoch is {snapshot.epoch}, not {before.epoch}), and no import says why; "
             "put the right one back, or restart this server if it is meant"
         )
-    if before.epoch == snapshot.epoch and known.opened >= snapshot.opened:
+    folded = snapshot.base > known.head.revision  # then nobody can tell any more, and the log has gone on at any rate
+    if before.epoch == snapshot.epoch and known.opened >= snapshot.opened and not folded:
         raise errors.Doubt(
             f"the log ends at revision {snapshot.revision} and does not go on from revision {known.head.revision}, which was "
             "followed; put the newest files back, or restart the writer if an older state is meant"

@@ -146,8 +146,7 @@ class Readings:
 
     async def find(self, query: Query) -> Iterator[list[Entry]]:
         """The pages of the log that a query asks for, to be read in a thread; whoever has read one may let go of it."""
-        await self._follower.fresh()
-        return self._follower.store.find(query, PAGE_CHANGES)
+        return await self._past(lambda past: _found(past, query))
 
     async def entry(self, revision: int) -> list[Entry]:
         """The one with this revision, or none; Compacted if there was one."""
@@ -175,11 +174,19 @@ def _answered(past: Past, cluster: str, view: str, revision: int) -> Answered:
     return Answered(revision, past.answer(cluster, view, revision))
 
 
-def _entry(past: Past, revision: int) -> list[Entry]:
+def _found(past: Past, query: Query) -> Iterator[list[Entry]]:
+    """Whoever asks for what came behind a revision is not to miss what was folded away."""
     base = past.store.base()
-    if 0 < revision <= base:
-        raise errors.Compacted.below(base, f"what revision {revision} changed")
-    return past.store.entries(revision - 1, revision)
+    if query.after is not None and query.after < base:
+        raise errors.Compacted.below(base, f"what came after revision {query.after}")
+    return past.store.find(query, PAGE_CHANGES)
+
+
+def _entry(past: Past, revision: int) -> list[Entry]:
+    found, base = past.store.entries(revision - 1, revision), past.store.base()
+    if not found and 0 < revision <= base:
+        raise errors.Compacted.below(base, f"the entry of revision {revision}")
+    return found
 
 
 def difference(past: Past, still: fleet.Fleet, first: int, last: int, budget: Budget) -> Diff:

@@ -295,7 +295,7 @@ def _log(kinds: Kinds, samples: Samples) -> dict[str, Item]:
     return {
         "/changes": {"get": _operation(
             "changes.list", LOG, "The change log", {200: _answer("Newest first, or with after oldest first.", entries, [entry])},
-            _READ, [*filters, _parameter("ChangesLimit"), _parameter("XRequestId")],
+            (*_READ, errors.Compacted), [*filters, _parameter("ChangesLimit"), _parameter("XRequestId")],
         )},
         "/changes/{revision}": {"parameters": [revision], "get": _operation(
             "changes.get", LOG, "One transaction", {200: _answer("The transaction.", ref("Transaction"), entry)},

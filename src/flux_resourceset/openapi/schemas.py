@@ -270,8 +270,8 @@ def _log() -> dict[str, Schema]:
         "changes": _array(ref("Change"), "What changed."),
         "retired": _array(_object({"dns": _text("DNS name."), "id": _text("Id of the cluster.")}), "Tombstones of an import."),
         "vanished": _array({"type": "string"}, "DNS names that an import left to nobody: 404, not an empty list."),
-        "reverts": {**_REVISION, "minimum": 1, "description": "The revision that it undoes."},
         "forgone": _array(ref("Forgone"), "Definitions that an import's clusters go without: they were deleted by force."),
+        "reverts": {**_REVISION, "description": "The revision that it undoes."},
     }
     tombstone = {
         "dns": _text("DNS name of a decommissioned cluster."),

@@ -54,6 +54,15 @@ class Fault(NamedTuple):
     what: str
 
 
+class Verified(NamedTuple):
+    """What was held against each other: a log from its base to its end, and the documents that it leads to."""
+
+    base: int
+    revision: int
+    documents: int
+    fault: Fault | None  # the first, if there is any
+
+
 Weighted = TypeVar("Weighted")
 
 
@@ -220,9 +229,9 @@ class Store(Protocol):
     def digest_at(self, revision: int) -> str:
         """Of all that state_at() tells, over exact bytes. Grows with documents and with the log since."""
 
-    def fault(self) -> Fault | None:
-        """The first revision that does not agree: with the chain of the log, with the rest of it, or with what is there. As a
-        whole, while others write. Grows with documents and log."""
+    def verified(self) -> Verified:
+        """Whether every revision agrees with the chain of the log, with the rest of it, and with what is there; one state of
+        it, while others write. Grows with documents and log, and holds the documents."""
 
     def begin(self) -> Transaction:
         """Wait for the other writers and keep them out."""

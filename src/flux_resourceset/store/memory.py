@@ -19,6 +19,7 @@ from flux_resourceset.store import (
     Key,
     Memo,
     Outline,
+    Verified,
     check_foldable,
     check_led_to,
     check_reachable,
@@ -170,11 +171,13 @@ class MemoryStore:
         )
         return digest(documents, then.tombstones, then.forgone)
 
-    def fault(self) -> Fault | None:
+    def verified(self) -> Verified:
         """Nobody but this process can touch it, so the documents are all there is to look at."""
         led_to = self._floor.advanced(self.log)
         there = _State(self.documents, self.tombstones, self._forgone)
-        return None if led_to.filled() == there.filled() else Fault(self._revision, "the log does not lead to the documents")
+        same = led_to.filled() == there.filled()
+        fault = None if same else Fault(self._revision, "the log does not lead to the documents")
+        return Verified(self.base(), self._revision, sum(map(len, self.documents.values())), fault)
 
     def _entry(self, revision: int) -> Entry:
         return self.log[revision - self._base.revision - 1]

@@ -20,11 +20,11 @@ import msgspec
 from flux_resourceset import errors
 from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, Stored
 from flux_resourceset.store import (
-    Fault,
     Followed,
     Key,
     Memo,
     Outline,
+    Verified,
     marker,
     pages,
     replaced_meanwhile,
@@ -236,9 +236,9 @@ class SqliteStore:
             sqlite_past.check(db, revision)
             return sqlite_past.state(db, revision).digest
 
-    def fault(self) -> Fault | None:
+    def verified(self) -> Verified:
         with self._reading() as db:
-            return sqlite_verification.fault(db)
+            return sqlite_verification.verified(db)
 
     def begin(self) -> SqliteTransaction:
         return SqliteTransaction(self)

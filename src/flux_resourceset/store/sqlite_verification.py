@@ -13,7 +13,7 @@ import msgspec
 
 from flux_resourceset import changes, errors
 from flux_resourceset.changes import Change, Entry, Tombstone
-from flux_resourceset.store import Fault, sqlite_bodies, sqlite_log, sqlite_names, sqlite_past, sqlite_rows
+from flux_resourceset.store import Fault, Verified, sqlite_bodies, sqlite_log, sqlite_names, sqlite_past, sqlite_rows
 from flux_resourceset.store.sqlite_bodies import Kept
 from flux_resourceset.store.sqlite_names import Names
 from flux_resourceset.store.sqlite_past import State
@@ -27,15 +27,16 @@ class _Wrong(Exception):
         self.fault = Fault(revision, what)
 
 
-def fault(db: sqlite3.Connection) -> Fault | None:
-    """The first revision that does not agree with the rest."""
+def verified(db: sqlite3.Connection) -> Verified:
+    documents, fault = 0, None
     try:
         state = _base(db)
         _replay(db, state)
+        documents = len(state.documents)
         _compare(db, state)
     except _Wrong as wrong:
-        return wrong.fault
-    return None
+        fault = wrong.fault
+    return Verified(sqlite_rows.identity(db).base, sqlite_rows.end(db).revision, documents, fault)
 
 
 def _base(db: sqlite3.Connection) -> State:
@@ -127,10 +128,8 @@ def _compare(db: sqlite3.Connection, state: State) -> None:
     there = sqlite_names.names(db)
     wrong += _unlike(there.tombstones, state.names.tombstones)
     end = sqlite_rows.end(db).revision
-    wrong += [
-        Fault(end, f"{kind} {id!r} is {'' if (kind, id) in there.forgone else 'not '}among what may be done without, and the log says otherwise")
-        for kind, id in sorted(there.forgone ^ state.names.forgone)
-    ]  # fmt: skip
+    unlike = sorted(there.forgone ^ state.names.forgone)
+    wrong += [Fault(end, f"whether {kind} {id!r} may be done without is not what the log leads to") for kind, id in unlike]
     if wrong:
         first = min(wrong)
         raise _Wrong(*first)
