@@ -132,7 +132,7 @@ def _planned(outcomes: list[Outcome[T]], results: Results[T], full: bool, cluste
 async def _while_listening(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """Cancelled when the client leaves: nobody would read what comes of it."""
     working = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(request.receive())  # the body is through, so nothing else can come
+    leaving = asyncio.ensure_future(_left(request))
     try:
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
@@ -141,3 +141,8 @@ async def _while_listening(request: Request, work: Coroutine[Any, Any, T]) -> T:
     finally:
         working.cancel()
         leaving.cancel()
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":  # a body that nobody asked for goes unread
+        pass

@@ -10,7 +10,7 @@ import yaml
 
 from flux_resourceset import __version__, errors
 from flux_resourceset.kinds.model import Kinds, Schema
-from flux_resourceset.openapi import past_paths, past_schemas, paths, schemas
+from flux_resourceset.openapi import conversion, past_paths, past_schemas, paths, planning, schemas, words
 
 if TYPE_CHECKING:
     from yaml import SafeDumper as _Fast
@@ -34,7 +34,7 @@ _READ_ONLY = "\n\nThis server is read-only: it serves Flux, and nothing can be c
 def document(kinds: Kinds, *, writable: bool) -> dict[str, Any]:
     known = schemas.of_kinds(kinds)
     samples = schemas.Samples(kinds, known)
-    served = paths.of_kinds(kinds, samples, writable) | (past_paths.of_kinds(kinds, samples) if writable else {})
+    served = paths.of_kinds(kinds, samples, writable)
     components: dict[str, dict[str, Any]] = {
         "securitySchemes": {
             "bearer": {"type": "http", "scheme": "bearer", "description": "The token."},
@@ -171,7 +171,7 @@ def _parameters() -> dict[str, Schema]:
         "Selector": query(
             "selector",
             "Label selector of Kubernetes.",
-            {"type": "string", "pattern": r"^[A-Za-z0-9\s=!<>(),._/-]*$", "example": "zone=edge,team!=x,region in (a,b),!beta"},
+            {"type": "string", "pattern": conversion.SELECTOR, "example": "zone=edge,team!=x,region in (a,b),!beta"},
         ),
         "At": query(
             "at",
@@ -180,6 +180,7 @@ def _parameters() -> dict[str, Schema]:
         ),
         "Limit": query("limit", "At most so many; all if left out.", whole),
         "ChangesLimit": query("limit", "At most so many transactions.", {**whole, "maximum": 1000, "default": 100}),
+        **planning.parameters(),
         "Offset": query("offset", "Pass over so many.", {"type": "integer", "minimum": 0, "maximum": _MAX_WHOLE, "default": 0}),
     }
 
@@ -197,7 +198,7 @@ def _responses() -> dict[str, Schema]:
             "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in (*more.get(family, ()), "X-Request-Id")},
             "content": {
                 "application/problem+json": {
-                    "schema": schemas.ref("InvalidProblem" if family is errors.Invalid else "Problem"),
+                    "schema": words.ref("InvalidProblem" if family is errors.Invalid else "Problem"),
                     "examples": _examples(family),
                 }
             },

@@ -17,6 +17,10 @@ _KEY = rf"((?=[^/]{{1,253}}/){_DNS}(\.{_DNS})*/)?{_NAME}"
 
 PLAIN = rf"^[^{_CONTROL}]*$"
 LABEL_VALUE = rf"^({_NAME})?$"
+SELECTOR = r"^[A-Za-z0-9\s=!<>(),._/-]*$"
+
+_DATE = r"[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
+_HOUR = r"([01][0-9]|2[0-3]):[0-5][0-9]"
 
 # What the checks of formats.py accept, said in regular expressions; a test holds them against each other.
 CONSTRAINTS: dict[str, Schema] = {
@@ -32,6 +36,9 @@ CONSTRAINTS: dict[str, Schema] = {
     "helm-path": {"pattern": r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$", "maxLength": 250},
     "variable": {"pattern": r"^[A-Za-z_][A-Za-z0-9_]*$", "maxLength": 250},
     "path-segment": {"pattern": rf"^(?!\.{{1,2}}$)[^/%{_CONTROL}]+$"},
+    # its characters only: its grammar as one expression would take exponential time
+    "label-selector": {"pattern": SELECTOR, "maxLength": 16384},
+    "moment": {"pattern": rf"^(?!0000){_DATE}[Tt]{_HOUR}:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]{_HOUR})$"},
     "source-url": {"pattern": rf"^(oci|https?)://[^\s/{_CONTROL}][^\s{_CONTROL}]*$"},
 }
 

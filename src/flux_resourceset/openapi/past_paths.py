@@ -8,13 +8,13 @@ from flux_resourceset import errors
 from flux_resourceset.kinds.model import CLUSTERS, Kind, Kinds
 from flux_resourceset.openapi import building
 from flux_resourceset.openapi.building import READ, WRITE, Item, Refusals, parameter, query, statement
-from flux_resourceset.openapi.schemas import Samples, ref
+from flux_resourceset.openapi.schemas import Samples
+from flux_resourceset.openapi.words import ref
 
 HISTORY = "History"  # capitals: no kind has this name
 TAGS = {HISTORY: "What was, how it came about, and the way back."}
 
 _PAST: Refusals = (*READ, errors.NotFound, errors.Compacted, errors.Invalid)
-_GUARDED: Refusals = (errors.Conflict, errors.PreconditionFailed, errors.Frozen, errors.ConfirmationRequired)
 _SIGNATURE: dict[str, Any] = {
     "revision": 12,
     "time": "2026-01-31T12:00:00.000000Z",
@@ -33,9 +33,6 @@ def of_kinds(kinds: Kinds, samples: Samples) -> dict[str, Item]:
         if {"post", "put", "patch"} & {*kind.methods["resource"], *kind.methods["instance"]}:
             paths[f"/{kind.name}/{{id}}/revert"] = _document_revert(kind, samples)
     paths |= _inputs(kinds, samples) | {"/diff": {"get": _diff()}} | _reverts()
-    for item in paths.values():
-        if "get" in item:
-            item["head"] = building.head(item["get"])
     return paths
 
 
@@ -99,10 +96,10 @@ def _diff() -> building.Operation:
 
 
 def _document_revert(kind: Kind, samples: Samples) -> Item:
-    done = building.answer("The document as it is now.", {}, samples.of(kind), ("ETag", "X-Warning"))
+    done = building.answer("The document as it is now.", ref(kind.singular), samples.of(kind), ("ETag", "X-Warning"))
     post = building.operation(
         f"{kind.name}.revert", HISTORY, f"Make a {kind.singular} what it was",
-        {200: done}, (*WRITE, errors.NotFound, errors.Compacted, *_GUARDED), statement("IfMatch"),
+        {200: done}, (*WRITE, errors.NotFound, errors.Compacted, errors.Conflict), statement("IfMatch"),
         building.body(ref("Return"), {"to": 12}),
         "One that was deleted comes back.",
     )  # fmt: skip
@@ -112,8 +109,8 @@ def _document_revert(kind: Kind, samples: Samples) -> Item:
 def _reverts() -> dict[str, Item]:
     revision = building.path("revision", "Revision of the fleet.", {"type": "integer", "minimum": 1}, 12)
     force = query("force", "Undo also what was changed again since.", {"type": "boolean", "default": False})
-    done = building.answer("As of a batch.", {}, None)
-    refusals = (*WRITE, errors.NotFound, errors.Compacted, errors.Invalid, *_GUARDED)
+    done = building.answer("As of a batch.", ref("BatchAnswer"))
+    refusals = (*WRITE, errors.NotFound, errors.Compacted, errors.Invalid, errors.Conflict)
     return {
         "/changes/{revision}/revert": {"parameters": [revision], "post": building.operation(
             "changes.revert", HISTORY, "Undo a change", {200: done},

@@ -7,10 +7,11 @@ from typing import Any
 from flux_resourceset import errors, flux_limits
 from flux_resourceset.kinds.fields import sample
 from flux_resourceset.kinds.model import CLUSTERS, Kind, Kinds, Referenced, Schema
-from flux_resourceset.openapi import building
+from flux_resourceset.openapi import building, past_paths, planning
 from flux_resourceset.openapi.building import MERGE_PATCH, Item, Operation, Refusals
 from flux_resourceset.openapi.conversion import Form, converted
-from flux_resourceset.openapi.schemas import CHECKSUM, Samples, ref
+from flux_resourceset.openapi.schemas import CHECKSUM, Samples
+from flux_resourceset.openapi.words import ref
 
 _READ, _TOKEN, _WRITE = building.READ, building.TOKEN, building.WRITE
 _answer, _body, _headers, _head = building.answer, building.body, building.headers, building.head
@@ -38,7 +39,12 @@ def of_kinds(kinds: Kinds, samples: Samples, writable: bool) -> dict[str, Item]:
         for field, kind in kinds.by_field.items():
             paths[f"/{CLUSTERS}/{{id}}/{field}/{{part}}"] = _reference(kinds, field, kind, samples)
         paths[f"/{CLUSTERS}/{{id}}/patches/{{part}}"] = _patches(kinds, samples)
-        paths |= _bulk(kinds, samples) | _log(kinds, samples)
+        paths |= _bulk(kinds, samples) | _log(kinds, samples) | past_paths.of_kinds(kinds, samples)
+    for item in paths.values():
+        for method in ("post", "put", "patch", "delete"):
+            if method in item:
+                planning.planned(item[method])
+    paths |= _planning(kinds, samples) if writable else {}
     paths |= _service()
     for item in paths.values():
         if "get" in item:
@@ -227,7 +233,6 @@ def _patches(kinds: Kinds, samples: Samples) -> Item:
 def _bulk(kinds: Kinds, samples: Samples) -> dict[str, Item]:
     kind = next((kind for kind in kinds.referenced if samples.of(kind)), kinds.clusters)
     new, stored = samples.of(kind, "-new") or {}, samples.of(kind) or {}
-    operations = {"operations": [{"op": "create", "kind": kind.name, "id": new.get("id", "example"), "document": new}]}
     result = {
         "index": 0, "op": "create", "kind": kind.name, "id": new.get("id", "example"), "change": "create", "revision": 12,
         "before": None, "after": stored,
@@ -239,7 +244,6 @@ def _bulk(kinds: Kinds, samples: Samples) -> dict[str, Item]:
     history = _query("history", "With the whole change log.", {"type": "boolean", "default": False})
     merge = _query("merge", "Into what is there; otherwise the fleet must be empty.", {"type": "boolean", "default": False})
     done = {"revision": 12, "dry_run": False, "warnings": [], "results": [result]}
-    dry_run = _query("dry_run", "Only say what would become of it.", {"type": "boolean", "default": False})
     known = {"name": "If-None-Match", "in": "header", "description": "The ETag you have.", "schema": {"type": "string"}}
     unchanged = {"description": "You have them.", "headers": _headers("ETag", "X-Server-Version")}
     every = {"type": "array", "items": ref("Kind")}
@@ -252,8 +256,8 @@ def _bulk(kinds: Kinds, samples: Samples) -> dict[str, Item]:
         "/batch": {"post": _operation(
             "batch.create", BULK, "Carry out many operations as one transaction, or none of them",
             {200: _answer("All of it.", ref("BatchAnswer"), done)},
-            (*_WRITE, errors.NotFound, errors.Conflict), [dry_run, *_statement("IdempotencyKey")],
-            _body(ref("Batch"), operations),
+            (*_WRITE, errors.NotFound, errors.Conflict), _statement("IdempotencyKey"),
+            _body(ref("Batch"), _operations(kinds, samples)),
         )},
         "/export": {"get": _operation(
             "export.get", BULK, "The whole fleet",
@@ -266,6 +270,25 @@ def _bulk(kinds: Kinds, samples: Samples) -> dict[str, Item]:
             (*_WRITE, errors.Conflict), [merge, *_statement()], _body(ref("Export"), export),
         )},
     }  # fmt: skip
+
+
+def _planning(kinds: Kinds, samples: Samples) -> dict[str, Item]:
+    return {
+        "/plan": {"post": _operation(
+            "plan.create", BULK, "What a batch would do to which cluster",
+            {200: _answer("The plan. Nothing is written.", ref("Plan"))},
+            (*_READ, errors.NotFound, errors.Conflict, errors.PreconditionFailed),
+            _statement("PlanFull", "PlanCluster", "IfPlan"),
+            _body(ref("Batch"), _operations(kinds, samples)),
+        )},
+    }  # fmt: skip
+
+
+def _operations(kinds: Kinds, samples: Samples) -> Any:
+    """An example of a batch."""
+    kind = next((kind for kind in kinds.referenced if samples.of(kind)), kinds.clusters)
+    new = samples.of(kind, "-new") or {}
+    return {"operations": [{"op": "create", "kind": kind.name, "id": new.get("id", "example"), "document": new}]}
 
 
 def _log(kinds: Kinds, samples: Samples) -> dict[str, Item]:

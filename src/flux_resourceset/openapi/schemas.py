@@ -14,13 +14,11 @@ from flux_resourceset import errors
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.kinds.fields import sample, sample_object
 from flux_resourceset.kinds.model import Kind, Kinds, Referenced, Schema
+from flux_resourceset.openapi import planning
 from flux_resourceset.openapi.conversion import Form, converted, nullable
+from flux_resourceset.openapi.words import array, members, ref, text
 
 CHECKSUM = "sha256:" + 64 * "0"
-
-
-def ref(name: str) -> Schema:
-    return {"$ref": f"#/components/schemas/{name}"}
 
 
 def refusals() -> Iterator[type[errors.Refusal]]:
@@ -115,14 +113,14 @@ def _flux_input(kinds: Kinds, kind: Referenced) -> Schema:
     if kind.patches:
         properties["patches"] = _patches(kinds, sample(properties["id"]))
     if kind.dependencies:
-        properties["wait_for"] = {**_array({"type": "string"}, "What it depends on and the cluster runs."), "example": []}
+        properties["wait_for"] = {**array({"type": "string"}, "What it depends on and the cluster runs."), "example": []}
     for group, names in kind.nest.items():
         nested = {name: properties.pop(name) for name in names}
-        properties[group] = _object(nested, [name for name in names if name in required])
+        properties[group] = members(nested, [name for name in names if name in required])
     properties["cluster"] = _cluster_block(kinds)
-    properties["digest"] = _text("Names the content of all the rest.", pattern="^[0-9a-f]{32}$", example=32 * "0")
+    properties["digest"] = text("Names the content of all the rest.", pattern="^[0-9a-f]{32}$", example=32 * "0")
     always = required | set(kind.nest) | {"patches", "wait_for", "cluster", "digest"}
-    schema = _object(properties, [name for name in properties if name in always])
+    schema = members(properties, [name for name in properties if name in always])
     if definition.get("additionalProperties") is not False:
         del schema["additionalProperties"]
     return {"description": f"A {kind.singular} as one cluster is to have it.", **schema}
@@ -148,35 +146,17 @@ def _patches(kinds: Kinds, id: str) -> Schema:
 def _cluster_block(kinds: Kinds) -> Schema:
     known = converted(kinds.clusters.schema, Form.FLUX)["properties"]
     names = {"name": "cluster_name", "dns": "cluster_dns", "environment": "environment"}
-    block = _object({short: known[name] for short, name in names.items()})
+    block = members({short: known[name] for short, name in names.items()})
     return {"description": "The cluster that asks.", **block}
 
 
 def _fleet_input(cluster: Schema) -> Schema:
     names = ("id", "cluster_name", "cluster_dns", "environment")
-    block = _object({name: cluster["properties"][name] for name in names})
+    block = members({name: cluster["properties"][name] for name in names})
     return {"description": "A cluster as the list for provisioners shows it.", **block}
 
 
 # Shared
-
-
-def _object(properties: dict[str, Schema], required: list[str] | None = None) -> Schema:
-    names = list(properties) if required is None else required
-    return {
-        "type": "object",
-        **({"required": names} if names else {}),
-        "additionalProperties": False,
-        "properties": copy.deepcopy(properties),
-    }
-
-
-def _text(description: str, **more: Any) -> Schema:
-    return {"type": "string", "description": description, **more}
-
-
-def _array(items: Schema, description: str) -> Schema:
-    return {"type": "array", "description": description, "items": items}
 
 
 _REVISION: Schema = {"type": "integer", "minimum": 0, "description": "Revision of the fleet.", "example": 12}
@@ -185,66 +165,78 @@ _DOCUMENT: Schema = {"type": "object", "nullable": True, "description": "The doc
 
 def shared(kinds: Kinds) -> dict[str, Schema]:
     return {
-        "Health": _object({"status": {"type": "string", "enum": ["ok"], "description": "That the server is well."}}),
+        "Health": members({"status": {"type": "string", "enum": ["ok"], "description": "That the server is well."}}),
         **_problems(),
         **_log(),
         **_kind_list(),
         **_batch(kinds),
+        **planning.schemas(),
         "Export": _export(kinds),
-        "Imported": _object(
+        "Imported": members(
             {
                 "revision": _REVISION,
                 "documents": {"type": "integer", "minimum": 0, "description": "Documents that were in it."},
-                "warnings": _array({"type": "string"}, "What no other write could have brought, and what can hardly be meant."),
+                "warnings": array({"type": "string"}, "What no other write could have brought, and what can hardly be meant."),
             }
         ),
     }
 
 
 def _problems() -> dict[str, Schema]:
-    violation = _object(
+    violation = members(
         {
-            "pointer": _text("JSON pointer to what is wrong; empty for the whole body.", example="/cluster_name"),
-            "message": _text("What is wrong with it.", example="is required"),
+            "pointer": text("JSON pointer to what is wrong; empty for the whole body.", example="/cluster_name"),
+            "message": text("What is wrong with it.", example="is required"),
         }
     )
-    problem = _object(
+    problem = members(
         {
             "type": {"type": "string", "format": "uri", "description": "The code as a URN."},
-            "title": _text("What the code means."),
+            "title": text("What the code means."),
             "status": {"type": "integer", "description": "The HTTP status."},
-            "detail": _text("What happened here, and what to do about it."),
+            "detail": text("What happened here, and what to do about it."),
             "code": {
                 "type": "string",
                 "enum": list(dict.fromkeys(refusal.code for refusal in refusals())),
                 "description": "Stable; for programs.",
             },
-            "request_id": _text("The X-Request-Id of the request, as the log of the server has it."),
+            "request_id": text("The X-Request-Id of the request, as the log of the server has it."),
         }
     )
     problem["properties"] |= {
-        "errors": {**_array(ref("Violation"), "Everything that is wrong with a document; the first 100."), "maxItems": 100},
+        "errors": {**array(ref("Violation"), "Everything that is wrong with a document; the first 100."), "maxItems": 100},
         "errors_total": {
             "type": "integer",
             "minimum": 101,
             "description": "How many there are, when more than 100 were found.",
         },
-        "kind": _text("The kind of the document that it is about."),
-        "id": _text("The id of the document that it is about."),
-        "users": _array({"type": "string"}, "Who uses the document; the first 20."),
-        "count": {"type": "integer", "minimum": 1, "description": "How many use the document."},
+        "kind": text("The kind of the document that it is about."),
+        "id": text("The id of the document that it is about."),
+        "users": array({"type": "string"}, "Who uses the document; the first 20."),
+        "count": {"type": "integer", "minimum": 1, "description": "How many use the document, or are frozen."},
         "index": {"type": "integer", "minimum": 0, "description": "The operation of a batch that it is about."},
-        "conflicts": _array(ref("Conflict"), "What a revert would undo, and was changed again since; the first 100."),
+        "conflicts": array(ref("Conflict"), "What a revert would undo, and was changed again since; the first 100."),
         "conflicts_total": {"type": "integer", "minimum": 1, "description": "How many there are."},
         "oldest": {"type": "integer", "minimum": 0, "description": "The oldest revision that can be asked for."},
+        "plan": text("Id of the plan as it is now."),
+        "summary": ref("PlanSummary"),
+        "removals": {"type": "integer", "minimum": 0, "description": "How many inputs would be removed."},
+        "clusters": {"description": "How many clusters are concerned; where a freeze refuses, the first 20 ids of them."},
+        "first": array({"type": "object"}, "The first 20 inputs that would be removed, each with cluster and view."),
+        "freezes": array({"type": "object"}, "The freezes that refuse, each with id, reason and until."),
+        "confirm": {
+            "type": "object",
+            "description": "The headers with which the write passes.",
+            "additionalProperties": {"type": "string"},
+        },
     }
     del problem["additionalProperties"]  # RFC 9457 lets problems grow
     with_errors = {"allOf": [ref("Problem"), {"type": "object", "required": ["errors"]}]}
-    conflict = _object(
+    conflict = members(
         {
-            "kind": _text("Kind of the document."),
-            "id": _text("Id of the document."),
-            "path": _text("JSON pointer to what was changed again; empty for the whole document."),
+            "kind": text("Kind of the document."),
+            "id": text("Id of the document."),
+            "path": text("JSON pointer to what was changed again; empty for the whole document."),
             "revision": {**_REVISION, "nullable": True, "description": "Which change did so; null if it was folded away."},
         }
     )
@@ -253,58 +245,58 @@ def _problems() -> dict[str, Schema]:
 
 def _log() -> dict[str, Schema]:
     change = {
-        "kind": _text("Kind of the document."),
-        "id": _text("Id of the document."),
+        "kind": text("Kind of the document."),
+        "id": text("Id of the document."),
         "operation": {"type": "string", "enum": ["create", "update", "delete"], "description": "What was done."},
         "before": _DOCUMENT,
         "after": _DOCUMENT,
     }
     entry = {
         "revision": {**_REVISION, "minimum": 1},
-        "time": _text("When, in UTC.", format="date-time", example="2026-01-31T12:00:00.000000Z"),
-        "actor": _text("Name of the token.", example="write"),
-        "on_behalf_of": _text("X-Actor of the request.", nullable=True, example="alice"),
-        "request_id": _text("X-Request-Id of the request.", nullable=True, example="4f1d2c"),
-        "reason": _text("X-Reason of the request.", nullable=True, example="ticket 42"),
+        "time": text("When, in UTC.", format="date-time", example="2026-01-31T12:00:00.000000Z"),
+        "actor": text("Name of the token.", example="write"),
+        "on_behalf_of": text("X-Actor of the request.", nullable=True, example="alice"),
+        "request_id": text("X-Request-Id of the request.", nullable=True, example="4f1d2c"),
+        "reason": text("X-Reason of the request.", nullable=True, example="ticket 42"),
         "forced": {"type": "boolean", "description": "Whether force broke references.", "example": False},
-        "changes": _array(ref("Change"), "What changed."),
-        "retired": _array(_object({"dns": _text("DNS name."), "id": _text("Id of the cluster.")}), "Tombstones of an import."),
-        "vanished": _array({"type": "string"}, "DNS names that an import left to nobody: 404, not an empty list."),
-        "forgone": _array(ref("Forgone"), "Definitions that an import's clusters go without: they were deleted by force."),
-        "reverts": {**_REVISION, "description": "The revision that it undoes."},
+        "changes": array(ref("Change"), "What changed."),
+        "retired": array(members({"dns": text("DNS name."), "id": text("Id of the cluster.")}), "Tombstones of an import."),
+        "vanished": array({"type": "string"}, "DNS names that an import left to nobody: 404, not an empty list."),
+        "reverts": {**_REVISION, "minimum": 1, "description": "The revision that it undoes."},
+        "forgone": array(ref("Forgone"), "Definitions that an import's clusters go without: they were deleted by force."),
     }
     tombstone = {
-        "dns": _text("DNS name of a decommissioned cluster."),
-        "id": _text("Its id."),
+        "dns": text("DNS name of a decommissioned cluster."),
+        "id": text("Its id."),
         "revision": {**_REVISION, "description": "When it was decommissioned."},
     }
     always = [name for name in entry if name not in ("retired", "vanished", "forgone", "reverts")]
     return {
-        "Change": _object(change),
-        "Transaction": _object(entry, always),
-        "Tombstone": _object(tombstone),
-        "Forgone": _object({"kind": _text("Kind of the definition."), "id": _text("Its id.")}),
+        "Change": members(change),
+        "Transaction": members(entry, always),
+        "Tombstone": members(tombstone),
+        "Forgone": members({"kind": text("Kind of the definition."), "id": text("Its id.")}),
     }
 
 
 def _kind_list() -> dict[str, Schema]:
     words = {"type": "string"}
     description = {
-        "kind": _text("Name of the collection, and its route."),
-        "api_version": _text("Version of the kind."),
-        "description": _text("What it is."),
-        "singular": _text("The word for one of it."),
-        "endpoint": _text("Last segment of its Flux path; null if Flux is not told of it.", nullable=True),
-        "cluster_field": _text("Array of clusters that refers to it; null if none does.", nullable=True),
+        "kind": text("Name of the collection, and its route."),
+        "api_version": text("Version of the kind."),
+        "description": text("What it is."),
+        "singular": text("The word for one of it."),
+        "endpoint": text("Last segment of its Flux path; null if Flux is not told of it.", nullable=True),
+        "cluster_field": text("Array of clusters that refers to it; null if none does.", nullable=True),
         "patches": {"type": "boolean", "description": "Whether clusters may patch it."},
-        "overrides": _array(words, "Fields of references that beat the definition's."),
+        "overrides": array(words, "Fields of references that beat the definition's."),
         "reference": {"type": "object", "description": "JSON Schemas of the fields that references hold besides id."},
-        "filters": _array(words, "Fields that lists can be filtered by."),
-        "methods": {"type": "object", "description": "Methods by level.", "additionalProperties": _array(words, "Methods.")},
+        "filters": array(words, "Fields that lists can be filtered by."),
+        "methods": {"type": "object", "description": "Methods by level.", "additionalProperties": array(words, "Methods.")},
         "schema": {"type": "object", "description": "JSON Schema (2020-12) of a document."},
-        "resourceset": _text("The ResourceSet that stands beside the kind's file; null if none does.", nullable=True),
+        "resourceset": text("The ResourceSet that stands beside the kind's file; null if none does.", nullable=True),
     }
-    schema = _object(description)
+    schema = members(description)
     del schema["additionalProperties"]  # clients must bear more hints
     return {"Kind": schema}
 
@@ -312,9 +304,9 @@ def _kind_list() -> dict[str, Schema]:
 def _batch(kinds: Kinds) -> dict[str, Schema]:
     result = {
         "index": {"type": "integer", "minimum": 0, "description": "The last operation that touched the document."},
-        "op": _text("What that operation was."),
-        "kind": _text("Kind of the document."),
-        "id": _text("Id of the document."),
+        "op": text("What that operation was."),
+        "kind": text("Kind of the document."),
+        "id": text("Id of the document."),
         "change": {
             "type": "string",
             "enum": ["create", "update", "delete", "unchanged"],
@@ -326,16 +318,16 @@ def _batch(kinds: Kinds) -> dict[str, Schema]:
     }
     answer = {
         "revision": {**_REVISION, "description": "The new revision, or the one that stays when nothing changed."},
-        "dry_run": {"type": "boolean", "description": "Whether nothing was to be written."},
-        "warnings": _array({"type": "string"}, "What can hardly be meant, though it is allowed."),
-        "results": _array(ref("BatchResult"), "What became of each document that was touched."),
+        "dry_run": {"type": "boolean", "enum": [False], "description": "That it was carried out."},
+        "warnings": array({"type": "string"}, "What can hardly be meant, though it is allowed."),
+        "results": array(ref("BatchResult"), "What became of each document that was touched."),
     }
     operations = {"type": "array", "maxItems": 10_000, "items": ref("Operation"), "description": "Carried out in order."}
     return {
         "Operation": {"oneOf": [*_document_operations(kinds), *_cluster_operations(kinds)]},
-        "Batch": _object({"operations": operations}),
-        "BatchResult": _object(result),
-        "BatchAnswer": _object(answer),
+        "Batch": members({"operations": operations}),
+        "BatchResult": members(result),
+        "BatchAnswer": members(answer),
     }
 
 
@@ -343,9 +335,9 @@ def _operation(words: list[str], names: list[str], more: dict[str, Schema], requ
     basic = {
         "op": {"type": "string", "enum": words, "description": "What to do."},
         "kind": {"type": "string", "enum": names, "description": "The kind."},
-        "id": _text("Id of the document."),
+        "id": text("Id of the document."),
     }
-    return _object(basic | more, [*basic, *(required or ())])
+    return members(basic | more, [*basic, *(required or ())])
 
 
 def _document_operations(kinds: Kinds) -> Iterator[Schema]:
@@ -357,11 +349,11 @@ def _document_operations(kinds: Kinds) -> Iterator[Schema]:
 
 
 def _cluster_operations(kinds: Kinds) -> Iterator[Schema]:
-    ids = _array({"type": "string"}, "Ids of the clusters that are meant; or say it with selector and environment.")
+    ids = array({"type": "string"}, "Ids of the clusters that are meant; or say it with selector and environment.")
     which: dict[str, Schema] = {
         "clusters": nullable(ids),
-        "selector": nullable(_text("Label selector for the clusters that are meant.", example="zone=edge")),
-        "environment": nullable(_text("Environment of the clusters that are meant.", enum=list(kinds.environments))),
+        "selector": nullable(text("Label selector for the clusters that are meant.", example="zone=edge")),
+        "environment": nullable(text("Environment of the clusters that are meant.", enum=list(kinds.environments))),
     }
     said = {"anyOf": [{"required": [name]} for name in which]}
     referenced = [kind.name for kind in kinds.referenced]
@@ -377,17 +369,17 @@ def _cluster_operations(kinds: Kinds) -> Iterator[Schema]:
 
 
 def _export(kinds: Kinds) -> Schema:
-    documents = {kind.name: _array(ref(kind.singular), kind.description) for kind in kinds}
+    documents = {kind.name: array(ref(kind.singular), kind.description) for kind in kinds}
     properties = {
         "format": {"type": "string", "enum": ["flux-resourceset/v1"], "description": "What this is."},
         "revision": _REVISION,
-        "documents": {"description": "All documents, by kind.", **_object(documents, [])},
-        "tombstones": _array(ref("Tombstone"), "Clusters that were decommissioned."),
+        "documents": {"description": "All documents, by kind.", **members(documents, [])},
+        "tombstones": array(ref("Tombstone"), "Clusters that were decommissioned."),
         "deleted_by_force": {
-            **_array(ref("Forgone"), "Definitions that clusters refer to and go without; an older release does not say."),
+            **array(ref("Forgone"), "Definitions that clusters refer to and go without; an older release does not say."),
             "nullable": True,
         },
-        "history": {**_array(ref("Transaction"), "The change log."), "nullable": True},
-        "checksum": _text("Over everything else.", pattern="^sha256:[0-9a-f]{64}$", example=CHECKSUM),
+        "history": {**array(ref("Transaction"), "The change log."), "nullable": True},
+        "checksum": text("Over everything else.", pattern="^sha256:[0-9a-f]{64}$", example=CHECKSUM),
     }
-    return _object(properties, [name for name in properties if name not in ("deleted_by_force", "history")])
+    return members(properties, [name for name in properties if name not in ("deleted_by_force", "history")])

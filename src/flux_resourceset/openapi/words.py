@@ -1,0 +1,31 @@
+"""The few shapes that all schemas of the document are made of."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from flux_resourceset.kinds.model import Schema
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def members(properties: dict[str, Schema], required: list[str] | None = None) -> Schema:
+    """An object with these members and no others; all of them are required unless it is said which."""
+    names = list(properties) if required is None else required
+    return {
+        "type": "object",
+        **({"required": names} if names else {}),
+        "additionalProperties": False,
+        "properties": copy.deepcopy(properties),
+    }
+
+
+def text(description: str, **more: Any) -> Schema:
+    return {"type": "string", "description": description, **more}
+
+
+def array(items: Schema, description: str) -> Schema:
+    return {"type": "array", "description": description, "items": items}
