@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from flux_resourceset import differences, errors, rules
+from flux_resourceset import differences, effects, errors, rules
+from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Change, Document, Entry, Stored
 from flux_resourceset.differences import ABSENT
+from flux_resourceset.effects import Effect
 from flux_resourceset.fleet import Fleet, Key
 from flux_resourceset.kinds.model import CLUSTERS, Kinds, Referenced
-from flux_resourceset.store import Store
+from flux_resourceset.overlay import Overlay
+from flux_resourceset.store import Store, replaced_meanwhile
 
 Point = int | str  # a revision, or a time as the log writes it
 
@@ -158,12 +161,38 @@ class Past:
         """The documents that were changed behind a revision, up to another one. Grows with the entries between."""
         return sorted(key for key in self.store.touched(first, last) if key[0] in self.kinds.by_name)
 
-    def changed(self, first: int, last: int) -> list[Changed]:
-        """The documents that are not the same at two revisions, by kind and id."""
-        keys = self.touched(first, last)
-        before, after = self.documents(keys, first), self.documents(keys, last)
-        found = (Changed(*key, _body(before.get(key)), _body(after.get(key))) for key in keys)
-        return [item for item in found if not differences.same(item.before, item.after)]
+
+class Diff(NamedTuple):
+    """What is not the same at two revisions: documents, by kind and id, and answers."""
+
+    first: int
+    last: int
+    changed: list[Changed]
+    effect: Effect
+
+
+def difference(past: Past, still: Fleet, first: int, last: int, budget: Budget) -> Diff:
+    """Worked out on the fleet of today, with what was changed since put back. Grows with the changes behind the first one."""
+    if past.store.epoch() != still.epoch:
+        raise replaced_meanwhile()
+    first, last = min(first, still.revision), min(last, still.revision)  # what came just now is not in it yet
+    if first > last:
+        raise errors.BadQuery(f"from is revision {first}, which is later than to, revision {last}; turn them round")
+    before, after = (_overlaid(past, still, revision, budget) for revision in (first, last))
+    keys = past.touched(first, last)
+    pairs = (Changed(*key, before.get(*key), after.get(*key)) for key in keys)
+    changed = [item for item in pairs if not differences.same(item.before, item.after)]
+    return Diff(first, last, changed, effects.between(before, after, [(item.kind, item.id) for item in changed]))
+
+
+def _overlaid(past: Past, still: Fleet, revision: int, budget: Budget) -> Overlay:
+    keys = past.touched(revision, still.revision)
+    budget.spend(len(keys))
+    then, view = past.documents(keys, revision), Overlay(still, budget)
+    for kind, id in keys:
+        stored = then.get((kind, id))
+        view.put(past.kinds.by_name[kind], id, stored.body if stored else None)
+    return view
 
 
 def view_of(kinds: Kinds, view: str) -> Referenced:
@@ -191,7 +220,3 @@ def fields(change: Change | Changed, references: frozenset[str]) -> list[dict[st
 def place(document: Document | None, steps: differences.Steps) -> Any:
     """What stands at a place of a document, if both are there."""
     return ABSENT if document is None else differences.at(document, steps)
-
-
-def _body(stored: Stored | None) -> Document | None:
-    return stored.body if stored else None

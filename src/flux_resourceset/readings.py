@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
-from flux_resourceset import effects, errors, fleet, history, provenance, reverts, rules, threads
+from flux_resourceset import errors, fleet, history, provenance, reverts, rules, threads
 from flux_resourceset.answers import compressed
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Document, Entry, Query, Stored
 from flux_resourceset.drafts import Draft
-from flux_resourceset.effects import Effect
 from flux_resourceset.follower import Follower, damage_reported
-from flux_resourceset.history import Changed, Past, Point
+from flux_resourceset.history import Diff, Past, Point
 from flux_resourceset.kinds.model import CLUSTERS
-from flux_resourceset.overlay import Overlay
 from flux_resourceset.store import replaced_meanwhile
 
 T = TypeVar("T")
@@ -37,13 +35,6 @@ class Documented(NamedTuple):
 class Answered(NamedTuple):
     revision: int
     body: bytes
-
-
-class Diff(NamedTuple):
-    first: int
-    last: int
-    changed: list[Changed]
-    effect: Effect
 
 
 class Readings:
@@ -101,7 +92,7 @@ class Readings:
     async def diff(self, first: Point, last: Point | None, budget: Budget) -> Diff:
         """What is not the same at two points of the log. Grows with the changes behind the first."""
         still = (await self._follower.fresh()).copied()
-        return await self._past(lambda past: difference(past, still, past.revision(first), past.revision(last), budget))
+        return await self._past(lambda past: history.difference(past, still, past.revision(first), past.revision(last), budget))
 
     # For those who go back
 
@@ -187,28 +178,6 @@ def _entry(past: Past, revision: int) -> list[Entry]:
     if not found and 0 < revision <= base:
         raise errors.Compacted.below(base, f"the entry of revision {revision}")
     return found
-
-
-def difference(past: Past, still: fleet.Fleet, first: int, last: int, budget: Budget) -> Diff:
-    if past.store.epoch() != still.epoch:
-        raise replaced_meanwhile()
-    first, last = min(first, still.revision), min(last, still.revision)  # what came just now is not in it yet
-    if first > last:
-        raise errors.BadQuery(f"from is revision {first}, which is later than to, revision {last}; turn them round")
-    changed = past.changed(first, last)
-    before, after = (_overlaid(past, still, revision, budget) for revision in (first, last))
-    return Diff(first, last, changed, effects.between(before, after, [(item.kind, item.id) for item in changed]))
-
-
-def _overlaid(past: Past, still: fleet.Fleet, revision: int, budget: Budget) -> Overlay:
-    """A fleet of the past, as the one of today with what was changed since put back."""
-    keys = past.touched(revision, still.revision)
-    budget.spend(len(keys))
-    then, view = past.documents(keys, revision), Overlay(still, budget)
-    for kind, id in keys:
-        stored = then.get((kind, id))
-        view.put(past.kinds.by_name[kind], id, stored.body if stored else None)
-    return view
 
 
 def _matching(stored: dict[str, Stored], matches: Matches) -> list[Document]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from flux_resourceset import differences, documents, errors, rules, selectors, undoing
-from flux_resourceset.changes import Change, Document, Entry
+from flux_resourceset import differences, errors, rules, selectors, undoing
+from flux_resourceset.changes import Change, Document, Entry, Stored
 from flux_resourceset.differences import ABSENT, Steps
 from flux_resourceset.drafts import Draft
 from flux_resourceset.errors import Violation
@@ -56,8 +56,8 @@ class Undo:
                 extra={"kind": change.kind, "id": change.id},
             )
         today = draft.get(change.kind, change.id)
-        before, after, now = (_completed(kind, side) for side in (change.before, change.after, today))
-        undone = undoing.undone(before, after, now, draft.kinds.references(kind.name))
+        before, after = (_current(draft, kind, side) for side in (change.before, change.after))
+        undone = undoing.undone(before, after, ABSENT if today is None else today, draft.kinds.references(kind.name))
         _put(draft, kind, change.id, None if undone.document is ABSENT else undone.document)
         return (_Conflict(change.kind, change.id, steps) for steps in undone.conflicts)
 
@@ -75,9 +75,9 @@ class Undo:
         )
 
 
-def _completed(kind: Kind, side: Document | None) -> Any:
+def _current(draft: Draft, kind: Kind, side: Document | None) -> Any:
     """As the fleet has it: what a kind gained since is no difference."""
-    return ABSENT if side is None else documents.completed(kind, side)
+    return ABSENT if side is None else draft.base.current(kind.name, Stored(side, 0)).body
 
 
 def restoring(epoch: str, kind: Kind, id: str, then: Document) -> Callable[[Draft], None]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.folding import fold
-from flux_resourceset import differences, effects, errors, history, json_pointers, provenance, readings
+from flux_resourceset import differences, effects, errors, history, json_pointers, provenance
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import CLUSTERS
 from flux_resourceset.history import Past
@@ -67,7 +67,7 @@ def test_a_difference_is_that_of_the_two_states(steps: list[Step], first: int, l
         ledger, seen = lived(store, steps)
         first, last = sorted(min(point, len(seen) - 1) for point in (first, last))
         past = Past(KNOWN, store)
-        found = readings.difference(past, ledger.fleet.copied(), first, last, Budget())
+        found = history.difference(past, ledger.fleet.copied(), first, last, Budget())
         before, after = seen[first].documents, seen[last].documents
         keys = sorted({(kind, id) for state in (before, after) for kind, of_kind in state.items() for id in of_kind})
         expected = [key for key in keys if before[key[0]].get(key[1]) != after[key[0]].get(key[1])]

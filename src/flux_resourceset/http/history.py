@@ -10,9 +10,10 @@ from starlette.responses import Response
 
 from flux_resourceset import errors, history, json_pieces, plans
 from flux_resourceset.follower import Follower
+from flux_resourceset.history import Diff
 from flux_resourceset.http import long_answers, messages, writes
 from flux_resourceset.kinds.model import Kind, Kinds
-from flux_resourceset.readings import Diff, Readings
+from flux_resourceset.readings import Readings
 
 LIMIT = 100  # changes of a document, if nothing is said
 MAX_LIMIT = 1000  # a page; for more there is `before`
