@@ -23,6 +23,7 @@ Error
     │   ├── KeyReused         422 idempotency-key-reused
     │   ├── BadFilter         422 bad-filter
     │   ├── TooExpensive      422 too-expensive
+    │   ├── NotYet            422 bad-query
     │   └── AnswerTooLarge    422 answer-too-large
     ├── Frozen                423 frozen
     ├── ConfirmationRequired  428 confirmation-required
@@ -170,6 +171,12 @@ class BadFilter(Invalid):
 
 class TooExpensive(Invalid):
     code, title = "too-expensive", "Request too expensive"
+
+
+class NotYet(Invalid):
+    """A parameter that is well formed and asks for what is still to come; programs take it as any other wrong parameter."""
+
+    code, title = "bad-query", "Not there yet"
 
 
 class AnswerTooLarge(Invalid):

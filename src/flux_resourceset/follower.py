@@ -10,14 +10,13 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from flux_resourceset import changes, errors, fleet, threads
+from flux_resourceset import changes, errors, fleet
 from flux_resourceset.ahead import Ahead, Late, Read, Unread
-from flux_resourceset.answers import compressed
-from flux_resourceset.changes import Document, Entry, Query, Stored
+from flux_resourceset.changes import Document, Entry, Stored
 from flux_resourceset.fleet import Key
 from flux_resourceset.kinds.model import Kinds
 from flux_resourceset.store import Followed, Outline, Store
@@ -25,7 +24,6 @@ from flux_resourceset.store import Followed, Outline, Store
 log = logging.getLogger(__name__)
 
 LONG_LOOK_SECONDS = 0.05  # at a store that turns out to be unusable; a missing file takes less, a damaged fleet of thousands more
-PAGE_CHANGES = 1000  # of the log to hold at a time: a megabyte or some
 FEW_CHANGES = 250  # to take into the fleet between two answers: some 50 microseconds each
 
 
@@ -273,29 +271,7 @@ class Follower:
         del before
         await run(self._many, _free, successor)
 
-    # Reading what grows with the fleet or the log, in threads
-
-    async def documents(self, kind: str, matches: Callable[[Document], bool]) -> list[Document]:
-        """Those of a kind that match, by id."""
-        stored = dict((await self.fresh()).documents[kind])  # it goes on changing, and the search is in a thread
-        return await threads.run(threads.FOR_READS, _matching, stored, matches)
-
-    async def fleet_list(self, matches: Callable[[Document], bool], filters: Iterable[str], packed: bool) -> bytes:
-        """The list of clusters for provisioners; gzipped if it is to be packed."""
-        still = (await self.fresh()).copied()
-        return await threads.run(threads.FOR_POLLS, _fleet_list, still, matches, filters, packed)
-
-    async def find(self, query: Query) -> Iterator[list[Entry]]:
-        """The pages of the log that a query asks for, to be read in a thread; whoever has read one may let go of it."""
-        await self.fresh()
-        return self.store.find(query, PAGE_CHANGES)
-
-    async def entry(self, revision: int) -> list[Entry]:
-        """The one with this revision, or none."""
-        await self.fresh()
-        return await threads.run(threads.FOR_READS, self.store.entries, revision - 1, revision)
-
-    # For those who write
+    # For those who read the log, and who write
 
     @property
     def store(self) -> Store:
@@ -311,7 +287,9 @@ class Follower:
         return self.store.snapshot()
 
     def close(self) -> None:
-        """In order; of what is in doubt nothing is touched."""
+        """In order, once its threads have ended; of what is in doubt nothing is touched."""
+        for pool in (self._few, self._many):
+            pool.shutdown(cancel_futures=True)
         if self._store is not None:
             with contextlib.suppress(errors.Unavailable):
                 self.refresh()
@@ -338,7 +316,8 @@ def _loaded(kinds: Kinds, known: _Known, snapshot: changes.Snapshot) -> fleet.Fl
             f"the store is another one now (its epoch is {snapshot.epoch}, not {before.epoch}), and no import says why; "
             "put the right one back, or restart this server if it is meant"
         )
-    if before.epoch == snapshot.epoch and known.opened >= snapshot.opened:
+    folded = snapshot.base > known.head.revision  # then nobody can tell any more, and the log has gone on at any rate
+    if before.epoch == snapshot.epoch and known.opened >= snapshot.opened and not folded:
         raise errors.Doubt(
             f"the log ends at revision {snapshot.revision} and does not go on from revision {known.head.revision}, which was "
             "followed; put the newest files back, or restart the writer if an older state is meant"
@@ -360,15 +339,6 @@ def _answer_ahead(ahead: Ahead, key: bytes, packed: bool, read: Read) -> bytes:
 def _read(ahead: Ahead, keys: list[Key]) -> Read:
     with damage_reported():
         return ahead.read(keys)
-
-
-def _matching(stored: dict[str, Stored], matches: Callable[[Document], bool]) -> list[Document]:
-    return [body for body in (stored[id].body for id in sorted(stored)) if matches(body)]
-
-
-def _fleet_list(still: fleet.Fleet, matches: Callable[[Document], bool], filters: Iterable[str], packed: bool) -> bytes:
-    body = still.list_answer(matches, filters)
-    return compressed(body) if packed else body
 
 
 class _Successor(NamedTuple):

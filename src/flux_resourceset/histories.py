@@ -65,12 +65,14 @@ def _leaps(history: list[Entry]) -> Iterator[str]:
     """Changes of what was not there, or of clusters under another name: they could bury names that no write would."""
     names: dict[Key, str | None] = {}  # of all documents; the DNS names of clusters
     for entry in history:
+        keys: set[Key] = set()
         for change in entry.changes:
             key, before, after = (change.kind, change.id), change.before, change.after
             operation = "create" if before is None else "delete" if after is None else "update"
             follows = (before is not None) == (key in names) and names.get(key) == _name(change.kind, before)
-            if operation != change.operation or not follows or (after or before or {})["id"] != change.id:
+            if operation != change.operation or not follows or (after or before or {})["id"] != change.id or key in keys:
                 yield f"{change.kind}/{change.id} in revision {entry.revision}"
+            keys.add(key)
             if after is None:
                 names.pop(key, None)
             else:

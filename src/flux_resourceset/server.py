@@ -30,6 +30,7 @@ from flux_resourceset import (
     settings,
     tokens,
     transfer,
+    upkeep,
 )
 from flux_resourceset.follower import Follower
 from flux_resourceset.http import app, feed, metrics, ordinary, poll
@@ -116,6 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     retire.add_argument("--yes", action="store_true", help="do it without asking")
     _may_pass_guards(retire)
     retire.set_defaults(run=_retire_kind, begin_anew=False)
+    upkeep.add_commands(commands)
     return parser
 
 

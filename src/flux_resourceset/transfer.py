@@ -126,9 +126,14 @@ def exported(state: fleet.Fleet, log: Store | None) -> Iterator[bytes]:
 
 
 def _history(log: Store, revision: int) -> list[Entry]:
-    entries = log.entries(0, revision)
-    if len(entries) != revision:  # folded away, or replaced just now
-        raise errors.Unavailable(f"the log holds {len(entries)} of {revision} revisions; export without history, or try again")
+    entries, base = log.entries(0, revision), log.base()
+    if base:
+        raise errors.Compacted(
+            f"the log was folded up to revision {base}, so its history is not whole; export without history",
+            extra={"oldest": base},
+        )
+    if len(entries) != revision:
+        raise errors.Unavailable(f"the log holds {len(entries)} of {revision} revisions; it was replaced just now, so try again")
     return entries
 
 

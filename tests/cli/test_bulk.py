@@ -105,7 +105,7 @@ def test_a_rehearsal_shows_every_cluster_and_changes_nothing(cli: Cli, api: http
     before = newest(api)
     done = cli.ok("component", "patch", "podinfo", "-l", "bulk", "--set", "a.b=c", "--dry-run")
     assert [(item["id"], item["change"]) for item in done.data] == [(id, "update") for id in fleet[:3]]
-    assert done.data[0]["fields"] == [{"pointer": "/patches/podinfo", "after": {"a.b": "c"}}]
+    assert done.data[0]["fields"] == [{"path": "/patches/podinfo", "after": {"a.b": "c"}}]
     table = cli.ok("component", "patch", "podinfo", "-l", "bulk", "--set", "a.b=c", "--dry-run", "-o", "table")
     assert "clusters/bulk-0 would be updated\n" in table.out
     assert newest(api) == before

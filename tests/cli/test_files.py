@@ -187,7 +187,7 @@ def test_diff_has_three_exit_codes(cli: Cli, tmp_path: Path) -> None:
     file.write_text("kind: namespace\nid: differing\nlabels: {a: c}\n---\nkind: namespace\nid: differing-new\n")
     other = cli.but(FLUX_API_WRITE_TOKEN=None)("diff", "-f", str(file))  # it only reads
     assert other.code == 1
-    assert other.data[0]["fields"] == [{"pointer": "/labels/a", "before": "b", "after": "c"}]
+    assert other.data[0]["fields"] == [{"path": "/labels/a", "before": "b", "after": "c"}]
     assert [item["change"] for item in other.data] == ["update", "create"]
     shown = cli("diff", "-f", str(file), "-o", "table")
     assert "\n-  a: b\n+  a: c\n" in shown.out

@@ -68,6 +68,17 @@ def test_everything_is_found_as_it_was_from_the_base_on(store: Store, peer: Stor
         assert {key: stored for key in KEYS if (stored := peer.document_at(*key, revision))} == wanted
 
 
+def test_the_documents_that_were_changed_between_two_revisions(store: Store, states: list[Snapshot]) -> None:
+    assert sorted(store.touched(0, 8)) == [("clusters", "c1"), ("m", "x"), ("n", "a"), ("n", "b")]
+    assert sorted(store.touched(1, 2)) == [("n", "a"), ("n", "b")]
+    assert sorted(store.touched(3, 5)) == [("clusters", "c1"), ("n", "a")]
+    assert store.touched(8, 8) == store.touched(5, 5) == []
+    fold(store, 3)
+    assert sorted(store.touched(3, 5)) == [("clusters", "c1"), ("n", "a")]
+    with pytest.raises(errors.Compacted):
+        store.touched(2, 5)
+
+
 @pytest.mark.parametrize("base", [1, 3, 5, 8])
 def test_what_was_below_the_base_is_gone(store: Store, peer: Store, states: list[Snapshot], base: int) -> None:
     fold(store, base)
@@ -179,8 +190,8 @@ def test_documents_before_a_change_are_those_that_were_stored(store: Store, peer
 )
 def test_a_change_that_does_not_fit_what_is_stored_is_doubt(store: Store, wrong: Change) -> None:
     commit(store, entry(1, create("n", "a")))
-    with pytest.raises(errors.Doubt, match="does not fit"), store.begin() as transaction:
-        transaction.commit(entry(2, wrong))
+    with pytest.raises(errors.Doubt, match="does not fit"):
+        commit(store, entry(2, wrong))
     assert store.head().revision == 1
     commit(store, entry(2, create("n", "b")))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from contract import old_files
-from contract.entries import bodies, commit, create, delete, entry, matching
+from contract.entries import bodies, commit, create, delete, entry, matching, update
 from contract.folding import fold
 from flux_resourceset import changes, errors
 from flux_resourceset.store import Outline, sqlite, sqlite_files
@@ -173,6 +173,22 @@ def test_a_file_of_an_earlier_schema_is_brought_forward(path: Path, version: int
     commit(store, entry(3, create("n", "c")))
     assert (store.base(), [found.revision for found in store.entries(0)]) == (0, [1, 2, 3])
     assert set(bodies(store, "n")) == {"b", "c"}
+    store.close()
+
+
+def test_what_is_free_in_a_file_that_was_brought_forward_is_given_back(path: Path) -> None:
+    """Whoever has it open sees that it shrank, and opens it again."""
+    body = {"id": "a", "text": "x" * 10_000}
+    updates = [entry(revision, update("n", {**body, "v": revision - 1}, {**body, "v": revision})) for revision in range(2, 60)]
+    old_files.write(path, [entry(1, create("n", **body, v=1)), *updates])
+    watching = sqlite3.connect(path)
+    watching.execute("SELECT count(*) FROM entries").fetchone()
+    size = path.stat().st_size
+    store = SqliteStore(path)
+    assert path.stat().st_size * 4 < size
+    assert [each.changes for each in store.entries(57)] == [each.changes for each in updates[-2:]]
+    assert watching.execute("PRAGMA quick_check").fetchone() == ("ok",)
+    watching.close()
     store.close()
 
 

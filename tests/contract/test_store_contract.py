@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from contract.entries import bodies, commit, create, delete, entry, matching, time, update
-from flux_resourceset import changes
+from flux_resourceset import changes, errors
 from flux_resourceset.changes import Charge, Decommissioned, Entry, Forgone, Query, Snapshot, Stored, Tombstone, View
 from flux_resourceset.store import Memo, Outline, Store
 
@@ -542,7 +542,10 @@ def test_a_restore_takes_the_place_of_everything(store: Store) -> None:
     commit(store, entry(1, create("n", "a")), entry(2, create("clusters", **LIVE)), entry(3, delete("clusters", LIVE)))
     store.begin().commit(None, Memo("k", time(1), "digest", b"answer"))
     version = store.version()
-    history = [entry(1, create("m", "x")), entry(2, create("m", "y"))]
+    history = [
+        entry(1, create("m", "x"), decommissioned=(Decommissioned("gone.example.com", "gone"),)),
+        entry(2, create("m", "y")),
+    ]
     documents = {"m": {"x": Stored({"id": "x"}, 1), "y": Stored({"id": "y"}, 2)}}
     snapshot = Snapshot("another", 2, documents, (Tombstone("gone.example.com", "gone", 1),))
     store.begin().restore(snapshot, history)
@@ -553,6 +556,16 @@ def test_a_restore_takes_the_place_of_everything(store: Store) -> None:
     transaction = store.begin()
     assert transaction.recall("k") is None
     transaction.rollback()
+
+
+def test_a_history_that_does_not_lead_to_its_fleet_is_doubt_and_leaves_everything(store: Store) -> None:
+    commit(store, entry(1, create("n", "a")))
+    before = store.snapshot()
+    for whole in (Snapshot("e", 1, {}, ()), Snapshot("e", 2, {"n": {"b": Stored({"id": "b"}, 1)}}, ())):
+        with pytest.raises(errors.Doubt, match="does not lead to"):
+            store.begin().restore(whole, [entry(1, create("n", "b"))])
+    assert store.snapshot() == before
+    commit(store, entry(2, create("n", "b")))
 
 
 def test_writing_goes_on_after_a_restore(store: Store) -> None:

@@ -53,7 +53,10 @@ def example(operation: Json) -> Any:
 
 
 def filled(path: str, operation: Json) -> str:
-    return path.format(**{part["name"]: part["example"] for part in operation["parameters"] if part.get("in") == "path"})
+    """With the examples of what has to be said."""
+    said = [part for part in operation["parameters"] if part.get("required")]
+    query = "&".join(f"{part['name']}={part['example']}" for part in said if part["in"] == "query")
+    return path.format(**{part["name"]: part["example"] for part in said if part["in"] == "path"}) + (query and f"?{query}")
 
 
 def assert_as_documented(document: Json, operation: Json, answer: httpx.Response) -> None:
@@ -169,6 +172,22 @@ def test_unassigning_answers_as_documented_and_says_what_went_along(client: http
     assert answer.headers["X-Patches-Removed"] == str(len(cluster["patches"]["podinfo"]))
     assert_as_documented(document, document["paths"][path]["delete"], answer)
     assert client.put(f"/clusters/{cluster['id']}", json=cluster).status_code == 200
+
+
+@pytest.mark.usefixtures("created")
+def test_reverts_answer_as_documented(client: httpx.Client, document: Json) -> None:
+    client.patch("/namespaces/team-sandbox", json={"labels": {"reverted": "yes"}})
+    revision = int(client.get("/namespaces?limit=1").headers["x-revision"])
+    tried = {
+        "/namespaces/{id}/revert": client.post("/namespaces/team-sandbox/revert", json={"to": revision - 1}),
+        "/changes/{revision}/revert": client.post(f"/changes/{revision + 1}/revert"),
+        "/revert": client.post("/revert", json={"to": revision - 1}),
+    }
+    assert [answer.status_code for answer in tried.values()] == [200, 200, 200]
+    for path, answer in tried.items():
+        assert_as_documented(document, document["paths"][path]["post"], answer)
+    conflict = client.post(f"/changes/{revision + 1}/revert")
+    assert_as_documented(document, document["paths"]["/changes/{revision}/revert"]["post"], conflict)
 
 
 OPERATION = {"op": "assign", "kind": "namespaces", "id": "team-sandbox", "clusters": []}

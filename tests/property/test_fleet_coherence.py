@@ -15,7 +15,7 @@ from flux_resourceset.changes import Document
 from flux_resourceset.fleet import Fleet, Key
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.ledger import Ledger
-from flux_resourceset.store import Outline
+from flux_resourceset.store import Outline, Store
 from flux_resourceset.store.memory import MemoryStore
 from unit import samples
 
@@ -99,7 +99,7 @@ def perform(draft: drafts.Draft, operation: Operation) -> None:
             raise AssertionError(operation)
 
 
-def begun(store: MemoryStore | None = None) -> Ledger:
+def begun(store: Store | None = None) -> Ledger:
     """A fleet in which most operations find what they are about."""
     ledger = samples.ledger_of(KNOWN, store)
     for kind, field in FIELDS.items():

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from contract.folding import fold
-from flux_resourceset import changes
+from flux_resourceset import changes, errors
 from flux_resourceset.changes import Change, Decommissioned, Entry, Query, Snapshot, Tombstone
 from flux_resourceset.store import Memo, Store
 from flux_resourceset.store.memory import MemoryStore
@@ -24,7 +24,9 @@ ids = st.sampled_from(["a", "b"])
 names = st.sampled_from(["x.example.com", "y.example.com"])
 actors = st.sampled_from(["jane", "joe"])
 days = st.integers(1, 9)
-fields = st.dictionaries(st.sampled_from("pq"), st.integers(-1, 1) | st.text("ü'\"", max_size=2) | st.none(), max_size=2)
+fields = st.dictionaries(
+    st.sampled_from("pqrs"), st.integers(-1, 1) | st.text("ü'\"", max_size=2) | st.none(), max_size=3
+)  # in any order
 
 
 def time(day: int) -> str:
@@ -40,6 +42,7 @@ class Stores(RuleBasedStateMachine):
         self.system: Store = SqliteStore(self.path)
         self.reader: Store = SqliteStore(self.path, read_only=True)
         self.kept: list[tuple[Snapshot, list[Entry]]] = []
+        self.recorded: dict[int, Snapshot] = {0: self.model.snapshot()}  # what was there when each revision was written
         self.seen = self.versions()
 
     def teardown(self) -> None:
@@ -75,12 +78,17 @@ class Stores(RuleBasedStateMachine):
         made = tuple(change for change in (self.change(*item) for item in wanted) if change)
         came = (Decommissioned(far, "far"),) if far else ()
         revision = self.model.snapshot().revision + 1
-        entry = Entry(revision, time(day), actor, None, "r", None, forced, made, came) if made or came else None
+        entry = (
+            Entry(revision, time(day), actor, None, "r", None, forced, made, came, reverts=revision % 3 or None)
+            if made or came
+            else None
+        )
         kept = Memo(memo[0], time(memo[1]), "digest", b"\x00\xff") if memo else None
         for store in (self.model, self.system):
             store.begin().commit(entry, kept, time(memo[1] - 1) if memo else "")
         if entry:
             self.changed()
+            self.recorded[revision] = self.system.snapshot()
         self.seen = self.versions()
 
     @rule()
@@ -98,8 +106,10 @@ class Stores(RuleBasedStateMachine):
     def fold(self, share: float) -> None:
         base, revision = self.model.base(), self.model.snapshot().revision
         if revision > base:
+            into = base + 1 + int(share * (revision - base - 1))
             for store in (self.model, self.system):
-                fold(store, base + 1 + int(share * (revision - base - 1)))
+                with store.begin() as transaction:
+                    assert transaction.fold(into + 1) == into - base
             self.seen = self.versions()
 
     @rule(number=st.integers(0, 5), data=st.data())
@@ -110,6 +120,11 @@ class Stores(RuleBasedStateMachine):
             for store in (self.model, self.system):
                 store.begin().restore(again, history)
             self.seen = self.versions()
+            states = MemoryStore()  # on its way there
+            self.recorded = {0: states.snapshot()}
+            for entry in history:
+                states.begin().commit(entry)
+                self.recorded[entry.revision] = states.snapshot()
             assert self.model.epoch() == self.system.epoch() == self.reader.epoch()
 
     @rule()
@@ -162,6 +177,48 @@ class Stores(RuleBasedStateMachine):
         assert isinstance(self.model, MemoryStore)
         return self.model._base.hash
 
+    @rule(back=st.integers(0, 9))
+    def look_back(self, back: int) -> None:
+        """Everything was as it was recorded then, byte by byte; below the base nobody can tell."""
+        revision = max(self.model.head().revision - back, 0)
+        keys = [(kind, id) for kind in ("clusters", "n") for id in ("a", "b")]
+        for store in (self.model, self.system, self.reader):
+            if revision < store.base():
+                with pytest.raises(errors.Compacted):
+                    store.state_at(revision)
+                with pytest.raises(errors.Compacted):
+                    store.document_at("n", "a", revision)
+                continue
+            wanted = exact(self.recorded[revision].documents)
+            found = store.state_at(revision)
+            assert exact(found.documents) == wanted
+            assert (found.revision, buried(found)) == (revision, buried(self.recorded[revision]))
+            assert (found.hash, found.forgone) == (self.recorded[revision].hash, self.recorded[revision].forgone)
+            some = store.documents_at(keys, revision)
+            assert {key: (msgspec.json.encode(each.body), each.revision) for key, each in some.items()} == wanted
+            assert {key: each for key in keys if (each := store.document_at(*key, revision))} == some
+        assert len({store.digest_at(max(revision, store.base())) for store in (self.model, self.system)}) == 1
+
+    @rule(kind=kinds, id=ids, before=st.none() | st.integers(1, 9), limit=st.integers(1, 4))
+    def look_at_touches(self, kind: str, id: str, before: int | None, limit: int) -> None:
+        found = [told(store, kind, id, before, limit) for store in (self.model, self.system, self.reader)]
+        assert found[0] == found[1] == found[2]
+
+    @rule(day=days)
+    def look_for_a_time(self, day: int) -> None:
+        found = []
+        for store in (self.model, self.system, self.reader):
+            try:
+                found.append(store.revision_at(time(day)))
+            except errors.Compacted:
+                found.append(-1)
+        assert found[0] == found[1] == found[2]
+
+    @rule()
+    def verify(self) -> None:
+        assert self.system.verified() == self.reader.verified() == self.model.verified()
+        assert self.system.verified().fault is None
+
     @rule(key=ids)
     def recall(self, key: str) -> None:
         found = []
@@ -179,7 +236,7 @@ class Stores(RuleBasedStateMachine):
             assert (found.revision, found.documents) == (wanted.revision, wanted.documents)
             assert (found.hash, found.forgone, found.base) == (wanted.hash, wanted.forgone, wanted.base)
             assert buried(found) == buried(wanted)
-            assert store.entries(0) == self.model.entries(0)
+            assert msgspec.json.encode(store.entries(0)) == msgspec.json.encode(self.model.entries(0))
 
     @invariant()
     def revisions_have_no_gaps(self) -> None:
@@ -187,9 +244,25 @@ class Stores(RuleBasedStateMachine):
         assert [entry.revision for entry in self.system.entries(0)] == list(range(self.system.base() + 1, found + 1))
 
 
+def exact(documents: dict[str, dict[str, changes.Stored]]) -> dict[tuple[str, str], tuple[bytes, int]]:
+    """With the order of fields."""
+    return {
+        (kind, id): (msgspec.json.encode(stored.body), stored.revision)
+        for kind, of_kind in documents.items()
+        for id, stored in of_kind.items()
+    }
+
+
+def told(store: Store, kind: str, id: str, before: int | None, limit: int) -> bytes:
+    try:
+        return msgspec.json.encode(store.touches(kind, id, before, limit))
+    except errors.Compacted as refusal:
+        return refusal.detail.encode()
+
+
 def buried(snapshot: Snapshot) -> set[Tombstone]:
     return set(snapshot.tombstones)
 
 
 TestStores = Stores.TestCase
-TestStores.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+TestStores.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)

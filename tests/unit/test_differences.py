@@ -12,7 +12,7 @@ Field = dict[str, Any]
 
 
 def of_documents(before: Any, after: Any) -> list[Field]:
-    return differences.fields(differences.of_documents(before, after))
+    return differences.fields(differences.of_documents(before, after, {"x"}))
 
 
 def of_inputs(before: Any, after: Any) -> list[Field]:
@@ -77,6 +77,29 @@ def test_references_of_documents_differ_by_id(before: Any, after: Any, expected:
 )
 def test_what_ids_cannot_tell_apart_is_a_difference_as_a_whole(before: Any, after: Any) -> None:
     assert of_documents({"x": before}, {"x": after}) == [{"path": "/x", "before": before, "after": after}]
+
+
+def test_only_arrays_of_references_differ_by_id() -> None:
+    before, after = [PODINFO], [PODINFO, GRAFANA]
+    assert of_documents({"y": before}, {"y": after}) == [{"path": "/y", "before": before, "after": after}]
+    inner = of_documents({"y": {"x": before}}, {"y": {"x": after}})
+    assert inner == [{"path": "/y/x", "before": before, "after": after}]
+    nested = of_documents({"x": [{"id": "a", "x": before}]}, {"x": [{"id": "a", "x": after}]})
+    assert nested == [{"path": "/x/a/x", "before": before, "after": after}]
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (["x", "podinfo", "oci_tag"], "6.0.0"),
+        (["x", "nobody"], differences.ABSENT),
+        (["x", "podinfo", "oci_tag", "deeper"], differences.ABSENT),
+        (["patches", "podinfo", "ui.color"], "red"),
+        ([], {"x": [PODINFO], "patches": {"podinfo": {"ui.color": "red"}}}),
+    ],
+)
+def test_places_lead_through_references_by_their_ids(steps: list[str], expected: Any) -> None:
+    assert differences.at({"x": [PODINFO], "patches": {"podinfo": {"ui.color": "red"}}}, steps) == expected
 
 
 def test_patches_differ_by_key() -> None:

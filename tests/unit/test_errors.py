@@ -55,6 +55,8 @@ def test_codes_and_titles_are_each_their_own() -> None:
     assert len({cls.title for cls in refusals}) == len(refusals)
     refusals.remove(errors.Doubt)  # a client does the same about every 503
     assert errors.Doubt.code == errors.Unavailable.code
+    refusals.remove(errors.NotYet)  # as the other parameters that are wrong
+    assert errors.NotYet.code == errors.BadQuery.code
     assert len({cls.code for cls in refusals}) == len(refusals)
 
 

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from flux_resourceset import errors, threads
 from flux_resourceset.http import bodies, long_answers, request_threads
 from flux_resourceset.kinds import kind_files
+from flux_resourceset.readings import Readings
 from flux_resourceset.tokens import Role, Token, Tokens
 from unit import samples
 
@@ -82,11 +83,11 @@ def test_body_and_answer_of_a_write_do_not_wait_for_readers() -> None:
 
 
 def test_the_fleet_list_waits_neither_for_readers_nor_for_writers() -> None:
-    follower = samples.ledger_of(kind_files.load()).follower
+    reader = Readings(samples.ledger_of(kind_files.load()).follower)
 
     async def ask() -> bytes:
         async with held(threads.FOR_READS), held(threads.FOR_WRITES):
-            return await asyncio.wait_for(follower.fleet_list(lambda cluster: True, (), packed=False), 30)
+            return await asyncio.wait_for(reader.fleet_list(lambda cluster: True, (), packed=False), 30)
 
     assert asyncio.run(ask()) == b'{"inputs":[]}'
 

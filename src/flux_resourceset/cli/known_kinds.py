@@ -83,6 +83,10 @@ class Kinds:
     def __iter__(self) -> Iterator[Kind]:
         return iter(self._kinds)
 
+    def references(self, kind: str) -> frozenset[str]:
+        """The fields of a kind that hold references to others."""
+        return frozenset(each.cluster_field for each in self if isinstance(each, ReferencedKind) and kind == CLUSTERS)
+
     def find(self, word: str) -> Kind | None:
         return next((kind for kind in self if word in kind.names()), None)
 

@@ -17,7 +17,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flux_resourceset import __version__, errors
 from flux_resourceset.follower import Follower
-from flux_resourceset.http import auth, bulk, crud, feed, flux, long_answers, messages, metrics, poll, problems
+from flux_resourceset.http import (
+    auth,
+    bulk,
+    crud,
+    feed,
+    flux,
+    history,
+    long_answers,
+    messages,
+    metrics,
+    poll,
+    problems,
+    reverting,
+)
 from flux_resourceset.http import log as change_log
 from flux_resourceset.http.auth import Access
 from flux_resourceset.kinds.model import CLUSTERS, Kinds
@@ -29,6 +42,8 @@ log = logging.getLogger(__name__)
 Handler = Callable[[Request], Awaitable[Response]]
 
 CLIENT_LEFT = 499  # in the metrics only: nobody is there to read an answer
+
+_MAKING = frozenset({"post", "put", "patch"})  # methods by which a document becomes what it is to be
 
 _USABLE_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 
@@ -98,9 +113,12 @@ def routes(
         table[poll.PREFIX + "{cluster_dns}/" + kind.endpoint] = {"GET": Endpoint(Access.VIEW, polled.view(kind.endpoint))}
     if writable:
         table |= _crud_routes(kinds, crud.CrudRoutes(ledger))
-        many = bulk.BulkRoutes(ledger)
+        table |= _history_routes(kinds, history.HistoryRoutes(ledger.follower))
+        many, reverts = bulk.BulkRoutes(ledger), reverting.RevertRoutes(ledger)
         logged = change_log.LogRoutes(ledger.follower, followed or feed.Feed(ledger.follower, measures))
         table |= {
+            "/changes/{revision}/revert": {"POST": Endpoint(Access.WRITE_UNLESS_DRY_RUN, reverts.change)},
+            "/revert": {"POST": Endpoint(Access.WRITE_UNLESS_DRY_RUN, reverts.fleet)},
             "/changes": {"GET": Endpoint(Access.READ, logged.changes)},
             "/changes/{revision}": {"GET": Endpoint(Access.READ, logged.change)},
             "/kinds": {"GET": Endpoint(Access.READ, many.kinds)},
@@ -128,6 +146,8 @@ def _crud_routes(kinds: Kinds, operators: crud.CrudRoutes) -> dict[str, Endpoint
         for level, path, every in (("resource", f"/{kind.name}", collection), ("instance", f"/{kind.name}/{{id}}", document)):
             if kind.methods[level]:
                 table[path] = {m.upper(): endpoint for m, endpoint in every.items() if m in kind.methods[level]}
+        if _MAKING & {*kind.methods["resource"], *kind.methods["instance"]}:
+            table[f"/{kind.name}/{{id}}/revert"] = {"POST": Endpoint(Access.WRITE_UNLESS_DRY_RUN, operators.revert(kind))}
     for field, kind in kinds.by_field.items():
         table[f"/{CLUSTERS}/{{id}}/{field}/{{part}}"] = {
             "GET": Endpoint(Access.READ, operators.get_reference(kind)),
@@ -141,6 +161,18 @@ def _crud_routes(kinds: Kinds, operators: crud.CrudRoutes) -> dict[str, Endpoint
         "PATCH": Endpoint(Access.WRITE_UNLESS_DRY_RUN, operators.merge_patches()),
         "DELETE": Endpoint(Access.WRITE_UNLESS_DRY_RUN, operators.delete_patches()),
     }
+    return table
+
+
+def _history_routes(kinds: Kinds, past: history.HistoryRoutes) -> dict[str, Endpoints]:
+    table: dict[str, Endpoints] = {
+        f"/{CLUSTERS}/{{id}}/inputs/{{view}}": {"GET": Endpoint(Access.READ, past.inputs)},
+        f"/{CLUSTERS}/{{id}}/inputs/{{view}}/{{input}}/provenance": {"GET": Endpoint(Access.READ, past.provenance)},
+    }
+    table["/diff"] = {"GET": Endpoint(Access.READ, past.diff)}
+    for kind in kinds:
+        if "get" in kind.methods["instance"]:
+            table[f"/{kind.name}/{{id}}/history"] = {"GET": Endpoint(Access.READ, past.history(kind))}
     return table
 
 

@@ -17,6 +17,7 @@ from flux_resourceset.drafts import Draft
 from flux_resourceset.http import bodies, long_answers, messages, writes
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.outcomes import Idempotency, Outcome
+from flux_resourceset.readings import Readings
 
 _MAX_IMPORTED = 50_000  # documents and tombstones: several large fleets; what is taken into the fleet is taken between two polls
 _MERGE = "use merge=true to add to what is there"
@@ -26,6 +27,7 @@ _KEY = re.compile(r"[\x21-\x7e]{1,200}")  # a UUID has 36 characters
 class BulkRoutes:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
+        self._readings = Readings(ledger.follower)
         self._kinds = msgspec.json.encode([kind.described() for kind in ledger.kinds])
         self._kinds_tag = '"' + hashlib.sha256(self._kinds).hexdigest()[:16] + '"'
 
@@ -69,10 +71,13 @@ class BulkRoutes:
         )
 
     async def export(self, request: Request) -> Response:
-        history = messages.flag(messages.query(request, frozenset({"history"})), "history")
-        state = (await self._ledger.follower.fresh()).copied()
+        params = messages.query(request, frozenset({"history", "at"}))
+        history, at = messages.flag(params, "history"), messages.point(params, "at")
+        if history and at is not None:
+            raise errors.BadQuery("history does not go with at; export the history of today, which holds that of every day")
+        state = await self._readings.state(at)
         pieces = transfer.exported(state, self._ledger.follower.store if history else None)
-        return await long_answers.json_answer(request, pieces)
+        return await long_answers.json_answer(request, pieces, messages.at_revision(state.revision))
 
     async def load(self, request: Request) -> Response:
         """Documents and tombstones of an export, as one transaction; its history stays out."""

@@ -12,12 +12,15 @@ from starlette.responses import Response
 from flux_resourceset import errors, json_pieces, operations, rules, selectors
 from flux_resourceset.changes import Document, Entry, Stored
 from flux_resourceset.drafts import Draft
-from flux_resourceset.http import bodies, flux, long_answers, messages, writes
+from flux_resourceset.errors import Violation
+from flux_resourceset.http import bodies, flux, long_answers, messages, reverting, writes
+from flux_resourceset.json_pointers import pointer
 from flux_resourceset.kinds import validation
 from flux_resourceset.kinds.model import CLUSTERS, Kind, Referenced
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.operations import Result
 from flux_resourceset.outcomes import Outcome
+from flux_resourceset.readings import Readings
 
 T = TypeVar("T")
 
@@ -44,6 +47,7 @@ class _Mutation(NamedTuple, Generic[T]):
 class CrudRoutes:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
+        self._readings = Readings(ledger.follower)
 
     async def _write(
         self,
@@ -73,7 +77,7 @@ class CrudRoutes:
 
     def list(self, kind: Kind) -> Callable[[Request], Any]:
         filters = {item.name: item for item in kind.filters}
-        allowed = frozenset({*filters, "selector", "limit", "offset"})
+        allowed = frozenset({*filters, "selector", "limit", "offset", "at"})
 
         async def endpoint(request: Request) -> Response:
             params = messages.query(request, allowed)
@@ -84,10 +88,11 @@ class CrudRoutes:
             def matches(body: Document) -> bool:
                 return all(body.get(name) == value for name, value in wanted.items()) and selector(body.get("labels") or {})
 
-            documents = await self._ledger.follower.documents(kind.name, matches)
+            listed = await self._readings.documents(kind.name, matches, messages.point(params, "at"))
             end = None if limit is None else offset + limit
-            pieces = json_pieces.pieces(documents[offset:end], 1)
-            return await long_answers.json_answer(request, pieces, {"X-Total-Count": str(len(documents))})
+            pieces = json_pieces.pieces(listed.documents[offset:end], 1)
+            headers = {"X-Total-Count": str(len(listed.documents)), **messages.at_revision(listed.revision)}
+            return await long_answers.json_answer(request, pieces, headers)
 
         return endpoint
 
@@ -131,12 +136,13 @@ class CrudRoutes:
 
     def get(self, kind: Kind) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
-            messages.query(request)
+            at = messages.point(messages.query(request, frozenset({"at"})), "at")
             id = request.path_params["id"]
-            stored = (await self._ledger.follower.fresh()).get(kind.name, id)
-            if stored is None:
+            found = await self._readings.document(kind.name, id, at)
+            if found is None:
                 raise rules.not_found(kind.name, id)
-            return _not_modified(request, stored) or messages.document_response(stored)
+            headers = messages.at_revision(found.revision)
+            return _not_modified(request, found.stored, headers) or messages.document_response(found.stored, headers=headers)
 
         return endpoint
 
@@ -183,6 +189,19 @@ class CrudRoutes:
                 return messages.json_response(written.result, warnings=written.warnings)
 
             return await self._write(request, params, mutation, answer)
+
+        return endpoint
+
+    def revert(self, kind: Kind) -> Callable[[Request], Any]:
+        async def endpoint(request: Request) -> Response:
+            params = writes.query(request)
+            id, body = request.path_params["id"], await bodies.read(request)
+            to, wrong = reverting.wanted_point(body)
+            wrong += [Violation(pointer([name]), "is not a known field") for name in body if to is not None and name != "to"]
+            if to is None or wrong:
+                raise errors.Invalid.document("the body", wrong)
+            mutation = _Mutation("revert", kind, id, await self._readings.restoring(kind.name, id, to), creates=True)
+            return await self._write(request, params, mutation, lambda written: written.answer())
 
         return endpoint
 
@@ -267,9 +286,9 @@ def _part(request: Request) -> tuple[str, str]:
     return request.path_params["id"], request.path_params["part"]
 
 
-def _not_modified(request: Request, stored: Stored) -> Response | None:
+def _not_modified(request: Request, stored: Stored, headers: Mapping[str, str] | None = None) -> Response | None:
     tag = f'"{stored.revision}"'
-    return Response(None, 304, {"ETag": tag}) if messages.is_known(request, tag) else None
+    return Response(None, 304, {"ETag": tag, **(headers or {})}) if messages.is_known(request, tag) else None
 
 
 def _after(entry: Entry | None, kind: str, id: str, before: Stored | None) -> Stored:

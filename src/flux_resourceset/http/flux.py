@@ -12,6 +12,7 @@ from flux_resourceset.changes import Document
 from flux_resourceset.follower import Follower
 from flux_resourceset.http import poll
 from flux_resourceset.kinds.model import Kinds
+from flux_resourceset.readings import Readings
 
 LIST_FILTERS = ("environment", "selector")
 
@@ -32,6 +33,7 @@ def wants_gzip(request: Request) -> bool:
 class FluxRoutes:
     def __init__(self, follower: Follower) -> None:
         self._follower = follower
+        self._readings = Readings(follower)
 
     def view(self, endpoint: str) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
@@ -50,7 +52,7 @@ class FluxRoutes:
             return environment in (None, cluster["environment"]) and selector(cluster["labels"])
 
         packed = wants_gzip(request)
-        return Answer(await self._follower.fleet_list(matches, LIST_FILTERS, packed), packed)
+        return Answer(await self._readings.fleet_list(matches, LIST_FILTERS, packed), packed)
 
 
 def check_environment(kinds: Kinds, environment: str | None) -> None:

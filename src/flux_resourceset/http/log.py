@@ -12,6 +12,7 @@ from flux_resourceset import changes, errors, json_pieces
 from flux_resourceset.changes import Entry
 from flux_resourceset.follower import Follower
 from flux_resourceset.http import feed, long_answers, messages
+from flux_resourceset.readings import Readings
 
 LIMIT = 100  # transactions, if nothing is said
 MAX_LIMIT = 1000  # a page; for more there are `after` and `before`
@@ -23,6 +24,7 @@ class LogRoutes:
     def __init__(self, follower: Follower, followed: feed.Feed) -> None:
         self._follower = follower
         self._feed = followed
+        self._readings = Readings(follower)
 
     async def changes(self, request: Request) -> Response:
         if feed.is_wanted(request):
@@ -31,12 +33,12 @@ class LogRoutes:
         if feed.SINCE in params:
             raise errors.BadQuery(f"{feed.SINCE} goes with Accept: {feed.MEDIA_TYPE}; for a list say after")
         query = _query(params)
-        return await long_answers.json_answer(request, _written(await self._follower.find(query)))
+        return await long_answers.json_answer(request, _written(await self._readings.find(query)))
 
     async def change(self, request: Request) -> Response:
         messages.query(request)
         text = request.path_params["revision"]
-        entries = await self._follower.entry(int(text)) if re.fullmatch(r"[0-9]{1,15}", text) else []
+        entries = await self._readings.entry(int(text)) if re.fullmatch(r"[0-9]{1,15}", text) else []
         if not entries:
             state = await self._follower.fresh()
             raise errors.NotFound(f"revision {text} was not found; the newest is {state.revision}")

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from flux_resourceset import changes, errors
 from flux_resourceset.changes import Origin, Stored
 from flux_resourceset.drafts import Precondition
+from flux_resourceset.history import Point
 
 DRY_RUN = "dry_run"  # the query parameter
 
@@ -31,6 +32,11 @@ def json_response(
     # as UTF-8, for a warning quotes what was written
     response.raw_headers += [(b"x-warning", text[:_WARNING_LENGTH].encode()) for text in warnings]
     return response
+
+
+def at_revision(revision: int) -> dict[str, str]:
+    """The header that says which state of the fleet was read."""
+    return {"X-Revision": str(revision)}
 
 
 def document_response(
@@ -87,6 +93,19 @@ def moment(params: Mapping[str, str], name: str) -> str | None:
         return changes.timestamp(at)
     except (ValueError, OverflowError) as exc:  # within hours of the first and the last year
         raise errors.BadQuery(f"{name} is {text!r}; it must be RFC 3339, as in 2026-01-31T12:00:00Z") from exc
+
+
+def point(params: Mapping[str, str], name: str) -> Point | None:
+    """A revision or a time; None where nothing is said."""
+    text = params.get(name)
+    if text is not None and re.fullmatch(r"[0-9]{1,15}", text):
+        return int(text)
+    try:
+        return moment(params, name)
+    except errors.BadQuery:
+        raise errors.BadQuery(
+            f"{name} is {text!r}; it must be a revision, as in 12, or a time of RFC 3339, as in 2026-01-31T12:00:00Z"
+        ) from None
 
 
 def precondition(request: Request) -> Precondition:

@@ -30,6 +30,10 @@ _PLAN_ONLY = frozenset({"full", "cluster"})
 _PLAN = re.compile(r'"?([0-9a-f]{32})"?')
 
 
+def dry_run_budget() -> Budget:
+    return Budget(*_DRY_RUN, time.monotonic)
+
+
 def write_budget() -> Budget:
     return Budget(*_WRITE, time.monotonic)
 
@@ -98,8 +102,7 @@ async def plan(
 ) -> Response:
     """The answer to a dry run: nothing is written, and a read token is enough."""
     full, cluster = messages.flag(params, "full"), params.get("cluster")
-    budget = Budget(*_DRY_RUN, time.monotonic)
-    rehearsal = of.rehearse(work, messages.origin(request), budget, explain, consent(request))
+    rehearsal = of.rehearse(work, messages.origin(request), dry_run_budget(), explain, consent(request))
     outcomes = [await _while_listening(request, rehearsal)]
     return await long_answers.json_answer(request, _planned(outcomes, results, full, cluster))
 

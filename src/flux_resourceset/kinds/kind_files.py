@@ -19,6 +19,7 @@ from flux_resourceset.kinds.lined_files import LinedFile
 from flux_resourceset.kinds.model import (
     CLUSTERS,
     FREEZES,
+    INPUTS,
     RESERVED_FIELDS,
     RESERVED_KINDS,
     Dependencies,
@@ -230,7 +231,7 @@ def _check_references(kind: Referenced, file: LinedFile) -> None:
     for position, name in enumerate(kind.overrides):
         if name not in kind.reference or name not in properties:
             raise file.wrong([*_HINTS, "overrides", position], f"{name!r} must be both a reference field and a property")
-    if kind.cluster_field in RESERVED_FIELDS:
+    if kind.cluster_field in RESERVED_FIELDS or kind.cluster_field == INPUTS:
         raise file.wrong([*_HINTS, "cluster_field"], f"the field name {kind.cluster_field!r} is reserved")
     _check_nest(kind, file)
     _check_patch_keys(kind, file)

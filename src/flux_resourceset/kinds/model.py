@@ -20,6 +20,7 @@ RESERVED_KINDS = frozenset(
 )
 # Flux Operator or our own answers use these.
 RESERVED_FIELDS = frozenset({"kind", "provider", "cluster", "patches", "digest", "wait_for"})
+INPUTS = "inputs"  # what a cluster has below its path, beside its arrays of references
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,10 @@ class Kinds:
         self.by_endpoint = {kind.endpoint: kind for kind in self.referenced}
         self.by_field = {kind.cluster_field: kind for kind in self.referenced}
         self.patched = tuple(kind for kind in self.referenced if kind.patches)
+
+    def references(self, kind: str) -> frozenset[str]:
+        """The fields of a kind that hold references to others."""
+        return frozenset(self.by_field) if kind == CLUSTERS else frozenset()
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(self.by_name.values())

@@ -10,7 +10,7 @@ import yaml
 
 from flux_resourceset import __version__, errors
 from flux_resourceset.kinds.model import Kinds, Schema
-from flux_resourceset.openapi import conversion, paths, planning, schemas, words
+from flux_resourceset.openapi import conversion, past_paths, past_schemas, paths, planning, schemas, words
 
 if TYPE_CHECKING:
     from yaml import SafeDumper as _Fast
@@ -43,7 +43,7 @@ def document(kinds: Kinds, *, writable: bool) -> dict[str, Any]:
         "parameters": _parameters(),
         "headers": _HEADERS,
         "responses": _responses(),
-        "schemas": known | schemas.shared(kinds),
+        "schemas": known | schemas.shared(kinds) | past_schemas.schemas(),
     }
     return {
         "openapi": "3.0.3",
@@ -110,6 +110,11 @@ _HEADERS: dict[str, Schema] = {
         "description": "How many there are without limit and offset.",
         "schema": {"type": "integer", "minimum": 0, "example": 3},
     },
+    "X-Revision": {
+        "required": True,
+        "description": "The revision of the fleet that was read.",
+        "schema": {"type": "integer", "minimum": 0, "example": 12},
+    },
     "X-Patches-Removed": {
         "description": "How many patch keys went with the reference; absent when none did.",
         "schema": {"type": "integer", "minimum": 1, "example": 2},
@@ -167,6 +172,11 @@ def _parameters() -> dict[str, Schema]:
             "selector",
             "Label selector of Kubernetes.",
             {"type": "string", "pattern": conversion.SELECTOR, "example": "zone=edge,team!=x,region in (a,b),!beta"},
+        ),
+        "At": query(
+            "at",
+            "As it was then: a revision, or a time (RFC 3339), which means the newest revision of that time.",
+            {"anyOf": [{**whole, "minimum": 0}, {"type": "string", "format": "date-time"}]},
         ),
         "Limit": query("limit", "At most so many; all if left out.", whole),
         "ChangesLimit": query("limit", "At most so many transactions.", {**whole, "maximum": 1000, "default": 100}),
@@ -231,7 +241,7 @@ def _problem(refusal: type[errors.Refusal]) -> dict[str, Any]:
 
 def _tags(kinds: Kinds, served: dict[str, Any]) -> list[Schema]:
     used = {tag for item in served.values() for part in item.values() if isinstance(part, dict) for tag in part["tags"]}
-    every = {kind.name: kind.description for kind in kinds} | paths.TAGS
+    every = {kind.name: kind.description for kind in kinds} | paths.TAGS | past_paths.TAGS
     return [{"name": name, "description": description} for name, description in every.items() if name in used]
 
 

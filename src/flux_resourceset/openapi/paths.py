@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flux_resourceset import errors, flux_limits
 from flux_resourceset.kinds.fields import sample
 from flux_resourceset.kinds.model import CLUSTERS, Kind, Kinds, Referenced, Schema
-from flux_resourceset.openapi import planning
+from flux_resourceset.openapi import building, past_paths, planning
+from flux_resourceset.openapi.building import MERGE_PATCH, Item, Operation, Refusals
 from flux_resourceset.openapi.conversion import Form, converted
 from flux_resourceset.openapi.schemas import CHECKSUM, STREAM, Samples
 from flux_resourceset.openapi.words import ref
 
-Operation = dict[str, Any]
-Item = dict[str, Any]
-Refusals = tuple[type[errors.Refusal], ...]
-
-JSON = ("application/json",)
-MERGE_PATCH = ("application/merge-patch+json", "application/json")
+_READ, _TOKEN, _WRITE = building.READ, building.TOKEN, building.WRITE
+_answer, _body, _headers, _head = building.answer, building.body, building.headers, building.head
+_operation, _parameter, _path, _id = building.operation, building.parameter, building.path, building.id_path
+_query, _statement = building.query, building.statement
 
 FLUX, LOG, BULK, SERVICE = "Flux", "Change log", "Much at once", "Service"  # capitals: no kind has this name
 TAGS = {
@@ -28,18 +25,6 @@ TAGS = {
     BULK: "Batches, whole fleets in and out, and the kinds themselves.",
     SERVICE: "The service itself.",
 }
-
-_BODY: Refusals = (
-    errors.BadRequest,
-    errors.RequestTimeout,
-    errors.BodyTooLarge,
-    errors.UnsupportedMediaType,
-    errors.Invalid,
-)
-_TOKEN: Refusals = (errors.Unauthorized, errors.Forbidden)  # of every path that is not public: a token may be bound to a cluster
-_READ: Refusals = (errors.BadRequest, *_TOKEN, errors.Unavailable)
-_WRITE = _READ  # the same: what needs more than reading is Forbidden, too
-_STATEMENT = ("XReason", "XActor", "XRequestId")
 
 
 def of_kinds(kinds: Kinds, samples: Samples, writable: bool) -> dict[str, Item]:
@@ -54,7 +39,7 @@ def of_kinds(kinds: Kinds, samples: Samples, writable: bool) -> dict[str, Item]:
         for field, kind in kinds.by_field.items():
             paths[f"/{CLUSTERS}/{{id}}/{field}/{{part}}"] = _reference(kinds, field, kind, samples)
         paths[f"/{CLUSTERS}/{{id}}/patches/{{part}}"] = _patches(kinds, samples)
-        paths |= _bulk(kinds, samples) | _log(kinds, samples)
+        paths |= _bulk(kinds, samples) | _log(kinds, samples) | past_paths.of_kinds(kinds, samples)
     for item in paths.values():
         for method in ("post", "put", "patch", "delete"):
             if method in item:
@@ -65,83 +50,6 @@ def of_kinds(kinds: Kinds, samples: Samples, writable: bool) -> dict[str, Item]:
         if "get" in item:
             item["head"] = _head(item["get"])
     return paths
-
-
-# Building
-
-
-def _parameter(name: str) -> Schema:
-    return {"$ref": f"#/components/parameters/{name}"}
-
-
-def _headers(*names: str) -> dict[str, Schema]:
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in (*names, "X-Request-Id")}
-
-
-def _content(schema: Schema, example: Any, media_types: Sequence[str] = JSON) -> Schema:
-    shown = {} if example is None else {"example": example}
-    return {media_type: {"schema": schema, **copy.deepcopy(shown)} for media_type in media_types}
-
-
-def _answer(description: str, schema: Schema, example: Any = None, headers: Sequence[str] = ()) -> Schema:
-    return {"description": description, "headers": _headers(*headers), "content": _content(schema, example)}
-
-
-def _body(schema: Schema, example: Any, media_types: Sequence[str] = JSON, required: bool = True) -> Schema:
-    return {"required": required, "content": _content(schema, example, media_types)}
-
-
-def _operation(
-    id: str,
-    tag: str,
-    summary: str,
-    answers: Mapping[int, Schema],
-    refusals: Refusals = (),
-    parameters: Sequence[Schema] = (),
-    body: Schema | None = None,
-    description: str = "",
-) -> Operation:
-    responses = dict(answers)
-    possible: set[type[errors.Refusal]] = {*refusals, *(_BODY if body else ()), errors.Internal}
-    for refusal in possible:
-        responses[refusal.status] = {"$ref": f"#/components/responses/{refusal.__name__}"}
-    return {
-        "operationId": id,
-        "tags": [tag],
-        "summary": summary,
-        **({"description": description} if description else {}),
-        **({"parameters": list(parameters)} if parameters else {}),
-        **({"requestBody": body} if body else {}),
-        "responses": {str(status): responses[status] for status in sorted(responses)},
-    }
-
-
-def _head(get: Operation) -> Operation:
-    """The same without bodies."""
-    head = copy.deepcopy(get)
-    head["operationId"] += ".head"
-    head["summary"] = f"The headers of: {head['summary']}"
-    titles = {refusal.__name__: refusal.title for refusal in errors.Refusal.__subclasses__()}
-    for status, response in head["responses"].items():
-        name = response.get("$ref", "").rpartition("/")[2]
-        head["responses"][status] = {"description": titles[name]} if name else response
-        response.pop("content", None)
-    return head
-
-
-def _path(name: str, description: str, schema: Schema, example: Any) -> Schema:
-    return {"name": name, "in": "path", "required": True, "description": description, "schema": schema, "example": example}
-
-
-def _id(kind: Kind) -> Schema:
-    schema = converted(kind.properties["id"], Form.NEW)
-    constraint: Schema = {word: schema[word] for word in ("type", "format", "pattern", "maxLength") if word in schema}
-    return _path("id", f"Id of the {kind.singular}.", constraint, sample(schema))
-
-
-def _query(name: str, description: str, schema: Schema, example: Any = None) -> Schema:
-    shown = {} if example is None else {"example": example}
-    return {"name": name, "in": "query", "description": description, "schema": schema, **shown}
 
 
 # Flux
@@ -196,13 +104,15 @@ def _flux_view(kinds: Kinds, kind: Referenced, samples: Samples) -> Item:
 def _collection(kind: Kind, samples: Samples) -> Item:
     stored, new = samples.of(kind), samples.of(kind, "-new")
     filters = [_filter(kind, item.name, item.description) for item in kind.filters]
-    paging = [_parameter(name) for name in ("Selector", "Limit", "Offset", "XRequestId") if name != "Selector" or kind.has_labels]
+    paging = [
+        _parameter(name) for name in ("Selector", "Limit", "Offset", "At", "XRequestId") if name != "Selector" or kind.has_labels
+    ]
     every = {"type": "array", "items": ref(kind.singular)}
     operations = {
         "get": _operation(
             f"{kind.name}.list", kind.name, f"List {kind.name}",
-            {200: _answer("By id.", every, [stored] if stored else None, ("X-Total-Count",))},
-            (*_READ, errors.Invalid) if kind.filters else _READ, [*filters, *paging],
+            {200: _answer("By id.", every, [stored] if stored else None, ("X-Total-Count", "X-Revision"))},
+            (*_READ, errors.Compacted, errors.Invalid), [*filters, *paging],
         ),
         "post": _operation(
             f"{kind.name}.create", kind.name, f"Create a {kind.singular}",
@@ -220,16 +130,12 @@ def _filter(kind: Kind, name: str, description: str) -> Schema:
     return _query(name, description, known if "type" in known else {"type": "string"})
 
 
-def _statement(*more: str) -> list[Schema]:
-    return [_parameter(name) for name in (*more, *_STATEMENT)]
-
-
 def _instance(kind: Kind, samples: Samples) -> Item:
     stored = samples.of(kind)
     document = ref(kind.singular)
     created = _answer("Created.", document, stored, ("ETag", "Location", "X-Warning"))
     done = _answer("The document as it is now.", document, stored, ("ETag", "X-Warning"))
-    not_modified = {"description": "You have it.", "headers": _headers("ETag")}
+    not_modified = {"description": "You have it.", "headers": _headers("ETag", "X-Revision")}
     is_cluster = kind.name == CLUSTERS
     put_refusals: Refusals = (errors.NotFound, errors.PreconditionFailed) + ((errors.Conflict,) if is_cluster else ())
     used: Refusals = (errors.Conflict,) if isinstance(kind, Referenced) or kind.dependencies else ()
@@ -237,8 +143,9 @@ def _instance(kind: Kind, samples: Samples) -> Item:
     operations = {
         "get": _operation(
             f"{kind.name}.get", kind.name, f"Get a {kind.singular}",
-            {200: _answer("The document.", document, stored, ("ETag",)), 304: not_modified},
-            (*_READ, errors.NotFound), [_parameter("IfNoneMatch"), _parameter("XRequestId")],
+            {200: _answer("The document.", document, stored, ("ETag", "X-Revision")), 304: not_modified},
+            (*_READ, errors.NotFound, errors.Compacted, errors.Invalid),
+            [_parameter("At"), _parameter("IfNoneMatch"), _parameter("XRequestId")],
         ),
         "put": _operation(
             f"{kind.name}.replace", kind.name, f"Replace a {kind.singular}",
@@ -343,7 +250,7 @@ def _bulk(kinds: Kinds, samples: Samples) -> dict[str, Item]:
     return {
         "/kinds": {"get": _operation(
             "kinds.list", BULK, "The kinds with their schemas",
-            {200: _answer("All kinds.", every, headers=("ETag", "X-Server-Version")), 304: unchanged},
+            {200: _answer("All kinds.", every, names=("ETag", "X-Server-Version")), 304: unchanged},
             (errors.BadRequest, *_TOKEN), [known, _parameter("XRequestId")],
         )},
         "/batch": {"post": _operation(
@@ -354,7 +261,8 @@ def _bulk(kinds: Kinds, samples: Samples) -> dict[str, Item]:
         )},
         "/export": {"get": _operation(
             "export.get", BULK, "The whole fleet",
-            {200: _answer("As import takes it.", ref("Export"), export)}, _READ, [history, _parameter("XRequestId")],
+            {200: _answer("As import takes it.", ref("Export"), export, ("X-Revision",))},
+            (*_READ, errors.Compacted, errors.Invalid), [history, _parameter("At"), _parameter("XRequestId")],
         )},
         "/import": {"post": _operation(
             "import.create", BULK, "Load a whole fleet, as one transaction",
@@ -370,7 +278,7 @@ def _planning(kinds: Kinds, samples: Samples) -> dict[str, Item]:
             "plan.create", BULK, "What a batch would do to which cluster",
             {200: _answer("The plan. Nothing is written.", ref("Plan"))},
             (*_READ, errors.NotFound, errors.Conflict, errors.PreconditionFailed),
-            [_parameter(name) for name in ("PlanFull", "PlanCluster", "IfPlan", *_STATEMENT)],
+            _statement("PlanFull", "PlanCluster", "IfPlan"),
             _body(ref("Batch"), _operations(kinds, samples)),
         )},
     }  # fmt: skip
@@ -412,12 +320,13 @@ def _log(kinds: Kinds, samples: Samples) -> dict[str, Item]:
     return {
         "/changes": {"get": _operation(
             "changes.list", LOG, "The change log", {200: listed},
-            _READ, [*filters, *map(_parameter, ("ChangesLimit", "SinceRevision", "LastEventId", "XRequestId"))],
+            (*_READ, errors.Compacted),
+            [*filters, *map(_parameter, ("ChangesLimit", "SinceRevision", "LastEventId", "XRequestId"))],
             description="A stream takes kind, id, actor and since_revision; it goes on until either side ends it.",
         )},
         "/changes/{revision}": {"parameters": [revision], "get": _operation(
             "changes.get", LOG, "One transaction", {200: _answer("The transaction.", ref("Transaction"), entry)},
-            (*_READ, errors.NotFound), [_parameter("XRequestId")],
+            (*_READ, errors.NotFound, errors.Compacted), [_parameter("XRequestId")],
         )},
     }  # fmt: skip
 

@@ -219,6 +219,9 @@ def _problems() -> dict[str, Schema]:
         "users": array({"type": "string"}, "Who uses the document; the first 20."),
         "count": {"type": "integer", "minimum": 1, "description": "How many use the document, or are frozen."},
         "index": {"type": "integer", "minimum": 0, "description": "The operation of a batch that it is about."},
+        "conflicts": array(ref("Conflict"), "What a revert would undo, and was changed again since; the first 100."),
+        "conflicts_total": {"type": "integer", "minimum": 1, "description": "How many there are."},
+        "oldest": {"type": "integer", "minimum": 0, "description": "The oldest revision that can be asked for."},
         "plan": text("Id of the plan as it is now."),
         "summary": ref("PlanSummary"),
         "removals": {"type": "integer", "minimum": 0, "description": "How many inputs would be removed."},
@@ -233,7 +236,15 @@ def _problems() -> dict[str, Schema]:
     }
     del problem["additionalProperties"]  # RFC 9457 lets problems grow
     with_errors = {"allOf": [ref("Problem"), {"type": "object", "required": ["errors"]}]}
-    return {"Violation": violation, "Problem": problem, "InvalidProblem": with_errors}
+    conflict = members(
+        {
+            "kind": text("Kind of the document."),
+            "id": text("Id of the document."),
+            "path": text("JSON pointer to what was changed again; empty for the whole document."),
+            "revision": {**_REVISION, "nullable": True, "description": "Which change did so; null if it was folded away."},
+        }
+    )
+    return {"Conflict": conflict, "Violation": violation, "Problem": problem, "InvalidProblem": with_errors}
 
 
 def _log() -> dict[str, Schema]:

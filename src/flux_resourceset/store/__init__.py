@@ -47,6 +47,22 @@ class Outline(NamedTuple):
     views: tuple[View, ...]
 
 
+class Fault(NamedTuple):
+    """Where a store does not agree with itself."""
+
+    revision: int
+    what: str
+
+
+class Verified(NamedTuple):
+    """What was held against each other: a log from its base to its end, and the documents that it leads to."""
+
+    base: int
+    revision: int
+    documents: int
+    fault: Fault | None  # the first, if there is any
+
+
 Weighted = TypeVar("Weighted")
 
 
@@ -76,6 +92,16 @@ def check_reachable(revision: int, base: int, end: int) -> None:
 def check_foldable(before: int, end: int) -> None:
     if before > end + 1:
         raise ValueError(f"revision {before} is not there yet; the newest is {end}")
+
+
+def check_led_to(
+    whole: Snapshot, revision: int, documents: dict[str, dict[str, Stored]], tombstones: Iterable[Tombstone]
+) -> None:
+    """That a history adds up to the fleet that it came with."""
+    there = {kind: of_kind for kind, of_kind in documents.items() if of_kind}
+    wanted = {kind: of_kind for kind, of_kind in whole.documents.items() if of_kind}
+    if (revision, there, set(tombstones)) != (whole.revision, wanted, set(whole.tombstones)):
+        raise errors.Doubt("the history does not lead to the fleet that it came with; nothing was written")
 
 
 def digest(documents: Iterable[tuple[str, str, int, bytes]], tombstones: Iterable[Tombstone], forgone: Iterable[Key]) -> str:
@@ -194,11 +220,18 @@ class Store(Protocol):
         """The entries that changed a document, newest first, below a revision if one is given: each with that change alone, and
         without the names that it brought along. Grows with the document's own changes."""
 
+    def touched(self, after: int, until: int) -> list[tuple[str, str]]:
+        """The documents (kind and id) that were changed above a revision, up to and including another one; in any order."""
+
     def revision_at(self, time: str) -> int:
         """The newest revision that was there at a time; the base if that was the newest then, 0 if there was none."""
 
     def digest_at(self, revision: int) -> str:
         """Of all that state_at() tells, over exact bytes. Grows with documents and with the log since."""
+
+    def verified(self) -> Verified:
+        """Whether every revision agrees with the chain of the log, with the rest of it, and with what is there; one state of
+        it, while others write. Grows with documents and log, and holds the documents."""
 
     def begin(self) -> Transaction:
         """Wait for the other writers and keep them out."""

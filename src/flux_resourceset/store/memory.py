@@ -14,11 +14,14 @@ import msgspec
 from flux_resourceset import changes, errors
 from flux_resourceset.changes import Change, Charge, Entry, Head, Query, Snapshot, Stored, Tombstone, View
 from flux_resourceset.store import (
+    Fault,
     Followed,
     Key,
     Memo,
     Outline,
+    Verified,
     check_foldable,
+    check_led_to,
     check_reachable,
     digest,
     pages,
@@ -147,6 +150,10 @@ class MemoryStore:
         found = [(revision, self._change(kind, id, revision)) for revision in touched[max(place - limit, 0) : place][::-1]]
         return [changes.narrowed(self._entry(revision), change) for revision, change in found]
 
+    def touched(self, after: int, until: int) -> list[Key]:
+        check_reachable(after, self._base.revision, self._revision)
+        return list({(change.kind, change.id) for entry in self.entries(after, until) for change in entry.changes})
+
     def revision_at(self, time: str) -> int:
         for entry in reversed(self.log):
             if entry.time <= time:
@@ -163,6 +170,14 @@ class MemoryStore:
             for id, stored in sorted(of_kind.items())
         )
         return digest(documents, then.tombstones, then.forgone)
+
+    def verified(self) -> Verified:
+        """Nobody but this process can touch it, so the documents are all there is to look at."""
+        led_to = self._floor.advanced(self.log)
+        there = _State(self.documents, self.tombstones, self._forgone)
+        same = led_to.filled() == there.filled()
+        fault = None if same else Fault(self._revision, "the log does not lead to the documents")
+        return Verified(self.base(), self._revision, sum(map(len, self.documents.values())), fault)
 
     def _entry(self, revision: int) -> Entry:
         return self.log[revision - self._base.revision - 1]
@@ -181,6 +196,24 @@ class MemoryStore:
         for change in entry.changes:
             self._touched.setdefault((change.kind, change.id), []).append(entry.revision)
 
+    def begin_anew(self, epoch: str, state: _State, history: list[Entry]) -> None:
+        self._replaced = (*self._replaced, self._epoch)
+        self._epoch = epoch
+        self.documents, self.tombstones, self.memos = state.documents, state.tombstones, {}
+        self.log, self.hashes, self._forgone, self._touched = [], [], set(), {}
+        self._base, self._base_time, self._floor = Head("", 0, ""), "", _State({}, {}, set())
+        for entry in history:
+            self.append(entry)
+
+    def fold(self, gone: list[Entry]) -> None:
+        """The first entries of the log into its base."""
+        self._floor = self._floor.advanced(gone)
+        self._base = Head("", gone[-1].revision, self.hashes[len(gone) - 1])
+        self._base_time = gone[-1].time
+        self.log, self.hashes = self.log[len(gone) :], self.hashes[len(gone) :]
+        left = {key: [each for each in revisions if each > self.base()] for key, revisions in self._touched.items()}
+        self._touched = {key: revisions for key, revisions in left.items() if revisions}
+
     def settle(self) -> None:
         pass
 
@@ -192,6 +225,9 @@ class _State(NamedTuple):
     documents: dict[str, dict[str, Stored]]
     tombstones: dict[str, Tombstone]
     forgone: set[Key]
+
+    def filled(self) -> _State:
+        return self._replace(documents={kind: of_kind for kind, of_kind in self.documents.items() if of_kind})
 
     def advanced(self, entries: Iterable[Entry]) -> _State:
         """Another one, in which these were carried out."""
@@ -243,48 +279,35 @@ class MemoryTransaction:
         charge: Charge | None = None,
         hash: str | None = None,
     ) -> str:
-        store = self._store
-        if entry is not None:
-            made = changes.grounded(store.documents, entry)
-            changes.settle(store.documents, store.tombstones, made)
-            store.append(made)
-        if charge is not None:
-            store._views, store._opened = charge.views, charge.opened
-        store.memos = {key: old for key, old in store.memos.items() if old.time >= forget_before}
-        if memo is not None:
-            store.memos[memo.key] = memo
-        end = store.head().hash
-        self._end()
-        return end
+        with self:
+            store = self._store
+            if entry is not None:
+                made = changes.grounded(store.documents, entry)
+                changes.settle(store.documents, store.tombstones, made)
+                store.append(made)
+            if charge is not None:
+                store._views, store._opened = charge.views, charge.opened
+            store.memos = {key: old for key, old in store.memos.items() if old.time >= forget_before}
+            if memo is not None:
+                store.memos[memo.key] = memo
+            return store.head().hash
 
     def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:
-        store = self._store
-        store._replaced = (*store._replaced, store._epoch)
-        store._epoch = snapshot.epoch
-        store.documents = {kind: dict(of_kind) for kind, of_kind in snapshot.documents.items()}
-        store.tombstones = {tombstone.dns: tombstone for tombstone in snapshot.tombstones}
-        store.log, store.hashes, store._forgone, store._touched = [], [], set(), {}
-        store._base, store._base_time, store._floor = Head("", 0, ""), "", _State({}, {}, set())
-        documents: dict[str, dict[str, Stored]] = {}
-        for entry in history:
-            made = changes.grounded(documents, entry)
-            changes.settle(documents, {}, made)
-            store.append(made)
-        store.memos = {}
-        self._end()
+        with self:
+            state, grounded = _State({}, {}, set()), []
+            for entry in history:
+                grounded.append(changes.grounded(state.documents, entry))
+                changes.settle(state.documents, state.tombstones, grounded[-1])
+            check_led_to(snapshot, len(history), state.documents, state.tombstones.values())
+            self._store.begin_anew(snapshot.epoch, state, grounded)
 
     def fold(self, before: int, digest: str | None = None) -> int:
-        store = self._store
-        check_foldable(before, store._revision)
-        gone = store.entries(0, before - 1)
-        if gone:
-            store._floor = store._floor.advanced(gone)
-            store._base, store._base_time = Head("", before - 1, store.hashes[len(gone) - 1]), gone[-1].time
-            store.log, store.hashes = store.log[len(gone) :], store.hashes[len(gone) :]
-            touched = {key: [each for each in revisions if each >= before] for key, revisions in store._touched.items()}
-            store._touched = {key: revisions for key, revisions in touched.items() if revisions}
-        self._end()
-        return len(gone)
+        with self:
+            check_foldable(before, self._store.head().revision)
+            gone = self._store.entries(0, before - 1)
+            if gone:
+                self._store.fold(gone)
+            return len(gone)
 
     def rollback(self) -> None:
         self._end()

@@ -10,6 +10,7 @@ import contextlib
 import os
 import sqlite3
 import time
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self
@@ -23,6 +24,7 @@ from flux_resourceset.store import (
     Key,
     Memo,
     Outline,
+    Verified,
     marker,
     pages,
     replaced_meanwhile,
@@ -30,7 +32,10 @@ from flux_resourceset.store import (
     sqlite_log,
     sqlite_past,
     sqlite_rows,
+    sqlite_verification,
+    sqlite_writes,
 )
+from flux_resourceset.store.sqlite_bodies import Bodies
 
 # How often the files beside the database are looked at when nothing else has changed: their loss harms nobody who reads, for
 # they stay open, and whoever writes looks first.
@@ -43,7 +48,7 @@ def _translated_errors(path: Path) -> Iterator[None]:
     """A driver's exceptions end here."""
     try:
         yield
-    except (sqlite3.Error, msgspec.DecodeError, msgspec.ValidationError, OverflowError) as exc:
+    except (sqlite3.Error, msgspec.DecodeError, msgspec.ValidationError, OverflowError, zlib.error) as exc:
         raise _unusable(path, exc) from exc
 
 
@@ -164,7 +169,7 @@ class SqliteStore:
 
     def entries(self, after: int, until: int | None = None) -> list[Entry]:
         with self._reading() as db:
-            return list(sqlite_log.entries(db, after, until))
+            return sqlite_log.entries(db, after, until)
 
     def base(self) -> int:
         with self._reading() as db:
@@ -185,14 +190,17 @@ class SqliteStore:
     def find(self, query: Query, page: int) -> Iterator[list[Entry]]:
         with self._reading() as db:
             epoch, found = sqlite_rows.identity(db).epoch, sqlite_log.matching(db, query)
+        bodies = Bodies(ascending=query.ascending)
         for chosen in pages(found, lambda entry: entry.changes, page):
-            yield self._chosen(epoch, [entry.revision for entry in chosen], query.ascending)
+            yield self._chosen(epoch, [entry.revision for entry in chosen], bodies, query.ascending)
 
-    def _chosen(self, epoch: str, revisions: list[int], ascending: bool) -> list[Entry]:
+    def _chosen(self, epoch: str, revisions: list[int], bodies: Bodies, ascending: bool) -> list[Entry]:
         """In a read of its own: one that is open for long keeps every write out of the database file (see put_away)."""
         with self._reading() as db:
-            entries = list(sqlite_log.chosen(db, revisions, ascending=ascending))
-            if sqlite_rows.identity(db).epoch != epoch or len(entries) != len(revisions):
+            if sqlite_rows.identity(db).epoch != epoch:
+                raise replaced_meanwhile()
+            entries = sqlite_log.chosen(db, revisions, bodies, ascending=ascending)
+            if len(entries) != len(revisions):
                 raise replaced_meanwhile()
             return entries
 
@@ -207,11 +215,17 @@ class SqliteStore:
 
     def state_at(self, revision: int) -> Snapshot:
         with self._reading() as db:
-            return sqlite_past.state(db, revision)
+            return sqlite_past.snapshot(db, revision)
 
     def touches(self, kind: str, id: str, before: int | None, limit: int) -> list[Entry]:
         with self._reading() as db:
-            return sqlite_past.touches(db, kind, id, before, limit)
+            if before is not None:
+                sqlite_past.check(db, min(before - 1, sqlite_rows.end(db).revision))
+            return sqlite_log.touches(db, kind, id, before, limit)
+
+    def touched(self, after: int, until: int) -> list[Key]:
+        with self._reading() as db:
+            return sqlite_past.touched(db, after, until)
 
     def revision_at(self, time: str) -> int:
         with self._reading() as db:
@@ -219,7 +233,12 @@ class SqliteStore:
 
     def digest_at(self, revision: int) -> str:
         with self._reading() as db:
-            return sqlite_past.state_digest(db, revision)
+            sqlite_past.check(db, revision)
+            return sqlite_past.state(db, revision).digest
+
+    def verified(self) -> Verified:
+        with self._reading() as db:
+            return sqlite_verification.verified(db)
 
     def begin(self) -> SqliteTransaction:
         return SqliteTransaction(self)
@@ -251,7 +270,7 @@ class SqliteStore:
 def _followed(db: sqlite3.Connection, known: Head) -> Followed | None:
     if not sqlite_rows.continues(db, known):
         return None
-    behind = list(sqlite_log.entries(db, known.revision, followed=True))
+    behind = sqlite_log.entries(db, known.revision, followed=True)
     return Followed(behind, sqlite_rows.head(db).hash, sqlite_rows.identity(db).opened, sqlite_rows.views(db))
 
 
@@ -293,7 +312,7 @@ class SqliteTransaction:
 
     def entries(self, after: int, until: int | None = None) -> list[Entry]:
         with _translated_errors(self._path):
-            return list(sqlite_log.entries(self._db, after, until))
+            return sqlite_log.entries(self._db, after, until)
 
     def snapshot(self) -> Snapshot:
         with _translated_errors(self._path):
@@ -302,8 +321,7 @@ class SqliteTransaction:
 
     def recall(self, key: str) -> Memo | None:
         with _translated_errors(self._path):
-            row = self._db.execute("SELECT key, time, digest, body FROM memos WHERE key = ?", (key,)).fetchone()
-            return Memo(*row) if row else None
+            return sqlite_writes.recalled(self._db, key)
 
     def commit(
         self,
@@ -317,16 +335,13 @@ class SqliteTransaction:
         with self._writing() as db:
             if first:
                 marker.write(self._path, first, filling=True)
-            end = sqlite_rows.head(db).hash if entry is None else sqlite_rows.append(db, entry, hash)
+            end = sqlite_rows.head(db).hash if entry is None else sqlite_writes.append(db, entry, hash)
             if charge is not None:
-                sqlite_rows.write_charge(db, charge)
+                sqlite_writes.write_charge(db, charge)
             if forget_before:
                 db.execute("DELETE FROM memos WHERE time < ?", (forget_before,))
             if memo is not None:
-                db.execute(
-                    "INSERT OR REPLACE INTO memos (key, time, digest, body) VALUES (?, ?, ?, ?)",
-                    (memo.key, memo.time, memo.digest, memo.body),
-                )
+                sqlite_writes.write_memo(db, memo)
         if first:
             with contextlib.suppress(errors.Unavailable):  # the document is there all the same; the next start says so
                 marker.write(self._path, first)
@@ -335,12 +350,12 @@ class SqliteTransaction:
     def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:
         with self._writing() as db:
             marker.write(self._path, snapshot.epoch, filling=not snapshot.revision)
-            sqlite_rows.write_whole(db, snapshot, history)
+            sqlite_writes.write_whole(db, snapshot, history)
             sqlite_rows.check_whole(db, self._path)
 
     def fold(self, before: int, digest: str | None = None) -> int:
         with self._writing() as db:
-            return sqlite_past.fold(db, before)
+            return sqlite_writes.fold(db, before, digest)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:

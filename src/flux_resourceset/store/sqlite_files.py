@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from flux_resourceset import atomic_files, errors
-from flux_resourceset.store import marker, sqlite_rows
+from flux_resourceset.store import marker, sqlite_rows, sqlite_upgrade
 
 APPLICATION_ID = 0x464C5258  # "FLRX": not just any SQLite file
 BUSY_SECONDS = 7.0  # how long to wait for another process's write; a server that stops has eight
@@ -36,7 +36,7 @@ def migrations() -> list[str]:
 
 
 SCHEMA_VERSION = len(migrations())
-_CHAINED = 2  # the version of the schema since which entries have hashes
+FREE_SHARE = 4  # a quarter of a file that is free after its schema was brought forward is given back
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
@@ -129,7 +129,10 @@ def _check_marker(connection: sqlite3.Connection, path: Path, begin_anew: bool) 
             raise errors.Doubt(
                 f"the database {path} is empty, and {marker.place(path)} says that there was a store with documents; {_LOST}"
             )
-        connection.execute("UPDATE identity SET epoch = ?", (uuid.uuid4().hex,))  # whoever followed the lost one is to doubt this
+        another = sqlite_rows.identity(connection)._replace(
+            epoch=uuid.uuid4().hex
+        )  # whoever followed the lost one is to doubt it
+        sqlite_rows.write_identity(connection, another)
         marker.remove(path)
 
 
@@ -149,6 +152,7 @@ def _create(path: Path) -> None:
             for step in migrations():
                 _run(connection, step)
             connection.execute("INSERT INTO identity (epoch) VALUES (?)", (uuid.uuid4().hex,))
+            sqlite_rows.write_identity(connection, sqlite_rows.identity(connection))
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             connection.execute("COMMIT")
@@ -193,14 +197,25 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
             raise errors.Doubt(f"the database {path} has schema {version}, newer than this program's {SCHEMA_VERSION}")
         for step in migrations()[version:]:
             _run(connection, step)
-        if version < _CHAINED:
-            sqlite_rows.chain_anew(connection)
+        if version <= sqlite_upgrade.WHOLE:
+            sqlite_upgrade.convert(connection, path, version)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+    _give_back(connection)
+
+
+def _give_back(connection: sqlite3.Connection) -> None:
+    """What is free in the file. SQLite writes it anew in one transaction, beside which the old one stays until it is through;
+    a full disk is no reason not to serve. Whoever has it open sees that it shrinks, and opens it again."""
+    pages, free = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count"))
+    if free * FREE_SHARE > pages:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("VACUUM")
+        put_away(connection)
 
 
 def _run(connection: sqlite3.Connection, script: str) -> None:

@@ -10,7 +10,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from flux_resourceset.changes import Change, Decommissioned, Document, Entry, Forgone, Operation, Query
+from flux_resourceset.changes import Change, Decommissioned, Document, Entry, Forgone, Query
+from flux_resourceset.store import sqlite_bodies
+from flux_resourceset.store.sqlite_bodies import Bodies, Kept
+
+ABOUT = "e.revision, e.time, e.actor, e.on_behalf_of, e.request_id, e.reason, e.forced, e.reverts"
 
 _decode = msgspec.json.Decoder().decode
 _decommissioned = msgspec.json.Decoder(tuple[Decommissioned, ...]).decode
@@ -18,13 +22,15 @@ _forgone = msgspec.json.Decoder(tuple[Forgone, ...]).decode
 _names = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
-def entries(db: sqlite3.Connection, after: int, until: int | None = None, *, followed: bool = False) -> Iterator[Entry]:
+def entries(db: sqlite3.Connection, after: int, until: int | None = None, *, followed: bool = False) -> list[Entry]:
     """The log above a revision, up to and including another one or else to its end, oldest first; for those who follow it
-    without what documents were before."""
+    without what documents were before. It is read backwards: the documents that are there tell what they were."""
     where, values = "e.revision > ?", [after]
     if until is not None:
         where, values = f"{where} AND e.revision <= ?", [after, until]
-    return _read(db, where, values, ascending=True, followed=followed)
+    found = list(_read(db, where, values, Bodies(ascending=False, above=after), ascending=False, followed=followed))
+    found.reverse()
+    return found
 
 
 class Matching(NamedTuple):
@@ -46,32 +52,52 @@ def matching(db: sqlite3.Connection, query: Query) -> list[Matching]:
     return [Matching(*row) for row in rows]
 
 
-def chosen(db: sqlite3.Connection, revisions: Sequence[int], *, ascending: bool) -> Iterator[Entry]:
-    """Those with these revisions."""
-    return _read(db, f"e.revision IN ({', '.join('?' * len(revisions))})", revisions, ascending=ascending)
+def chosen(db: sqlite3.Connection, revisions: Sequence[int], bodies: Bodies, *, ascending: bool) -> list[Entry]:
+    """Those with these revisions; one page after the other, the bodies are those of the page before."""
+    where = f"e.revision IN ({', '.join('?' * len(revisions))})"
+    return list(_read(db, where, revisions, bodies, ascending=ascending))
+
+
+def touches(db: sqlite3.Connection, kind: str, id: str, before: int | None, limit: int) -> list[Entry]:
+    """The entries that changed a document, newest first, each as far as this is concerned."""
+    where, values = "c.kind = ? AND c.id = ? AND c.revision < ?", (kind, id, 2**63 - 1 if before is None else before)
+    rows = db.execute(
+        f"SELECT {ABOUT}, NULL, NULL, NULL, {sqlite_bodies.COLUMNS}, NULL"  # noqa: S608  # our words
+        f" FROM changes AS c JOIN entries AS e ON e.revision = c.revision WHERE {where} ORDER BY c.revision DESC LIMIT ?",
+        (*values, limit),
+    )
+    bodies = Bodies(ascending=False)
+    return [_entry(db, iter([row]), bodies, followed=False) for row in rows]
 
 
 def _read(
-    db: sqlite3.Connection, where: str, values: Sequence[object], *, ascending: bool, followed: bool = False
+    db: sqlite3.Connection, where: str, values: Sequence[object], bodies: Bodies, *, ascending: bool, followed: bool = False
 ) -> Iterator[Entry]:
-    """Entries with their changes, in one walk over both tables. What may be large stands in the first row of an entry only."""
+    """Entries with their changes, in one walk over both tables. What may be large stands in the first row of an entry only, and
+    the body of a document in the row of its last change only."""
     first = "coalesce(c.position, 0) = 0"
     rows = db.execute(
-        "SELECT e.revision, e.time, e.actor, e.on_behalf_of, e.request_id, e.reason, e.forced, e.reverts,"  # noqa: S608  # our words
+        f"SELECT {ABOUT},"  # noqa: S608  # our words
         f" CASE WHEN {first} THEN e.retired END, CASE WHEN {first} THEN e.forgone END, CASE WHEN {first} THEN e.vanished END,"
-        f" c.kind, c.id, c.operation, {'NULL' if followed else 'c.before'}, c.after"
+        f" {sqlite_bodies.COLUMNS}, d.body"
         " FROM entries AS e LEFT JOIN changes AS c ON c.revision = e.revision"
+        " LEFT JOIN documents AS d ON c.operation = 'update' AND d.kind = c.kind AND d.id = c.id AND d.revision = c.revision"
         f" WHERE {where} ORDER BY e.revision {'ASC' if ascending else 'DESC'}, c.position",
         values,
     )
     for _, of_entry in itertools.groupby(rows, key=operator.itemgetter(0)):
-        yield _entry(of_entry)
+        yield _entry(db, of_entry, bodies, followed=followed)
 
 
-def _entry(rows: Iterator[Sequence[Any]]) -> Entry:
+def _entry(db: sqlite3.Connection, rows: Iterator[Sequence[Any]], bodies: Bodies, *, followed: bool) -> Entry:
     first = next(rows)
-    revision, time, actor, on_behalf_of, request_id, reason, forced, reverts, decommissioned, forgone, vanished = first[:11]
     made = itertools.chain([first], rows) if first[11] is not None else ()  # an entry may bring names only
+    return entry(first, tuple(_change(db, Kept._make(row[11:20]), row[20], bodies, followed=followed) for row in made))
+
+
+def entry(row: Sequence[Any], made: tuple[Change, ...]) -> Entry:
+    """Of a row that begins with ABOUT, and then what came along: retired, forgone, vanished."""
+    revision, time, actor, on_behalf_of, request_id, reason, forced, reverts, decommissioned, forgone, vanished = row[:11]
     return Entry(
         revision=revision,
         time=time,
@@ -80,7 +106,7 @@ def _entry(rows: Iterator[Sequence[Any]]) -> Entry:
         request_id=request_id,
         reason=reason,
         forced=bool(forced),
-        changes=tuple(_change(*row[11:]) for row in made),
+        changes=made,
         decommissioned=_decommissioned(decommissioned) if decommissioned else (),
         forgone=_forgone(forgone) if forgone else (),
         vanished=_names(vanished) if vanished else (),
@@ -88,8 +114,9 @@ def _entry(rows: Iterator[Sequence[Any]]) -> Entry:
     )
 
 
-def _change(kind: str, id: str, operation: Operation, before: bytes | None, after: bytes | None) -> Change:
-    return Change(kind, id, operation, _document(before), _document(after))
+def _change(db: sqlite3.Connection, kept: Kept, present: bytes | None, bodies: Bodies, *, followed: bool) -> Change:
+    before, after = bodies.of(db, kept, present)
+    return Change(kept.kind, kept.id, kept.operation, None if followed else document(before), document(after))
 
 
 def _where(query: Query) -> tuple[str, list[object]]:
@@ -111,5 +138,5 @@ def _where(query: Query) -> tuple[str, list[object]]:
     return " AND ".join(where) or "true", values
 
 
-def _document(body: bytes | None) -> Document | None:
+def document(body: bytes | None) -> Document | None:
     return None if body is None else _decode(body)

@@ -97,7 +97,7 @@ def diff(session: Session) -> int:
         for result in changed:
             _show_difference(session, result)
     else:
-        session.output.value(batches.previewed(changed), tuple, batches.names(changed))
+        session.output.value(batches.previewed(session, changed), tuple, batches.names(changed))
     session.say(batches.summary(results, True))
     return failures.DIFFERENT if changed else failures.OK
 

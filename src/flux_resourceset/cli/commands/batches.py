@@ -57,10 +57,10 @@ def show(session: Session, results: Sequence[Result], shown: Sequence[Shown], *,
         for result in results:
             output.result(result["kind"], result["id"], result["change"], dry_run=is_dry_run)
             if is_dry_run:
-                for line in changed_lines(result):
+                for line in changed_lines(session, result):
                     output.line(f"  {line}")
     elif is_dry_run or output.form == "name":
-        output.value(previewed(results), tuple, names(results))
+        output.value(previewed(session, results), tuple, names(results))
     elif output.form == "yaml":
         output.yaml({"kind": kind, **document} for kind, document in shown)
     else:
@@ -76,30 +76,32 @@ def names(results: Sequence[Result]) -> list[str]:
     return [f"{result['kind']}/{result['id']}" for result in results]
 
 
-def previewed(results: Sequence[Result]) -> list[dict[str, Any]]:
+def previewed(session: Session, results: Sequence[Result]) -> list[dict[str, Any]]:
     """Only what matters of a dry run: which document, what would happen, which fields."""
     return [
         {
             "kind": result["kind"],
             "id": result["id"],
             "change": result["change"],
-            **({"document": result["after"]} if result["change"] == "create" else {"fields": fields(result)}),
+            **({"document": result["after"]} if result["change"] == "create" else {"fields": fields(session, result)}),
         }
         for result in results
     ]
 
 
-def fields(result: Result) -> list[dict[str, Any]]:
+def fields(session: Session, result: Result) -> list[dict[str, Any]]:
     """What an update changes in a document, field by field."""
-    return differences.fields(_differences(result))
+    return differences.fields(_differences(session, result))
 
 
-def _differences(result: Result) -> list[differences.Difference]:
-    return differences.of_documents(result["before"], result["after"]) if result["change"] == "update" else []
+def _differences(session: Session, result: Result) -> list[differences.Difference]:
+    if result["change"] != "update":
+        return []
+    return differences.of_documents(result["before"], result["after"], session.kinds.references(result["kind"]))
 
 
-def changed_lines(result: Result) -> list[str]:
-    return [f"{item.pointer}: {_shown(item.before)} → {_shown(item.after)}" for item in _differences(result)]
+def changed_lines(session: Session, result: Result) -> list[str]:
+    return [f"{item.pointer}: {_shown(item.before)} → {_shown(item.after)}" for item in _differences(session, result)]
 
 
 def _shown(value: Any) -> str:

@@ -100,7 +100,7 @@ def _for_existing(session: Session, kind: Kind, id: str, document: Document) -> 
         return {}
     if session.values.flag("update"):
         return {"op": "patch", "kind": kind.name, "id": id, "document": document}
-    differing = ", ".join(item["path"] for item in batches.fields(result))
+    differing = ", ".join(item["path"] for item in batches.fields(session, result))
     updates = any(option.name == "--update" for option in session.command.options)
     remedy = "say --update to change it" if updates else f"change it with: {PROGRAM} {kind.group} update {id}"
     raise failures.Failure(failures.CONFLICT, f"{_subject(kind, id)} exists and differs in {differing}; {remedy}")

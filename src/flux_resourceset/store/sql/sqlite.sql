@@ -5,7 +5,10 @@ CREATE TABLE identity (
     opened TEXT NOT NULL DEFAULT '', -- when a writer last vouched for it
     base INTEGER NOT NULL DEFAULT 0, -- the revision up to which the log was folded away
     base_hash TEXT NOT NULL DEFAULT '', -- of the log up to there
-    base_documents INTEGER NOT NULL DEFAULT 0 -- how many there were then
+    base_documents INTEGER NOT NULL DEFAULT 0, -- how many there were then
+    base_time TEXT NOT NULL DEFAULT '', -- of the entry that was the last one then
+    base_digest TEXT NOT NULL DEFAULT '', -- of all documents and tombstones then, and of what could be done without
+    seal TEXT NOT NULL DEFAULT '' -- a digest of this row
 ) STRICT;
 
 CREATE TABLE documents (
@@ -44,18 +47,21 @@ CREATE TABLE changes (
     kind TEXT NOT NULL,
     id TEXT NOT NULL,
     operation TEXT NOT NULL,
-    before BLOB, -- JSON
+    before BLOB, -- JSON; of an update the stretch that changed
     after BLOB,
+    previous INTEGER, -- the revision that had last changed the document; NULL where it is created
+    lead INTEGER NOT NULL DEFAULT 0, -- of an update: how many bytes stay before the stretch
+    trail INTEGER NOT NULL DEFAULT 0, -- and behind it
     PRIMARY KEY (revision, position)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX changes_by_document ON changes (kind, id, revision);
+CREATE UNIQUE INDEX changes_by_document ON changes (kind, id, revision);
 
 CREATE TABLE memos (
     key TEXT PRIMARY KEY NOT NULL,
     time TEXT NOT NULL,
     digest TEXT NOT NULL,
-    body BLOB NOT NULL
+    body BLOB NOT NULL -- zlib
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE forgone ( -- definitions that the log says were deleted by force, so that references may do without them
@@ -68,4 +74,20 @@ CREATE TABLE views ( -- what the documents were written for
     endpoint TEXT PRIMARY KEY NOT NULL,
     kind TEXT NOT NULL,
     field TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tombstones_before ( -- what an entry found of the tombstones that it changed
+    revision INTEGER NOT NULL REFERENCES entries,
+    dns TEXT NOT NULL,
+    id TEXT, -- NULL: there was none
+    since INTEGER,
+    PRIMARY KEY (revision, dns)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE forgone_before ( -- and of the definitions that references may do without
+    revision INTEGER NOT NULL REFERENCES entries,
+    kind TEXT NOT NULL,
+    id TEXT NOT NULL,
+    forgone INTEGER NOT NULL,
+    PRIMARY KEY (revision, kind, id)
 ) STRICT, WITHOUT ROWID;

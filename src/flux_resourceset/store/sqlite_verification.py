@@ -1,0 +1,142 @@
+"""A SQLite store held against itself: the chain of its log, every change, and that documents are what the log leads to.
+
+Forwards from the base, entry by entry; what is held are the documents, however long the log is.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from flux_resourceset import changes, errors
+from flux_resourceset.changes import Change, Entry, Tombstone
+from flux_resourceset.store import Fault, Verified, sqlite_bodies, sqlite_log, sqlite_names, sqlite_past, sqlite_rows
+from flux_resourceset.store.sqlite_bodies import Kept
+from flux_resourceset.store.sqlite_names import Names
+from flux_resourceset.store.sqlite_past import State
+
+_decode = msgspec.json.Decoder().decode
+
+
+class _Wrong(Exception):
+    def __init__(self, revision: int, what: str) -> None:
+        super().__init__(what)
+        self.fault = Fault(revision, what)
+
+
+def verified(db: sqlite3.Connection) -> Verified:
+    documents, fault = 0, None
+    try:
+        state = _base(db)
+        _replay(db, state)
+        documents = len(state.documents)
+        _compare(db, state)
+    except _Wrong as wrong:
+        fault = wrong.fault
+    return Verified(sqlite_rows.identity(db).base, sqlite_rows.end(db).revision, documents, fault)
+
+
+def _base(db: sqlite3.Connection) -> State:
+    """What the log begins with: nothing, or what all of it undone leaves."""
+    whose = sqlite_rows.identity(db)
+    (seal,) = db.execute("SELECT seal FROM identity").fetchone()
+    if seal != whose.seal or db.execute("SELECT count(*) FROM identity").fetchone() != (1,):
+        raise _Wrong(whose.base, "the identity of the store is not the one that was sealed")
+    if whose.base == 0:
+        return State({}, Names({}, set()))
+    try:
+        state = sqlite_past.state(db, whose.base)
+    except sqlite_bodies.Damage as damage:
+        raise _Wrong(damage.revision, damage.detail) from damage
+    if state.digest != whose.base_digest or len(state.documents) != whose.base_documents:
+        raise _Wrong(whose.base, "the rest of the log does not lead back to what it was folded into")
+    return state
+
+
+def _replay(db: sqlite3.Connection, state: State) -> None:
+    whose = sqlite_rows.identity(db)
+    revision, hash = whose.base, whose.base_hash
+    for row in db.execute(_ENTRIES):
+        revision += 1
+        if row[0] != revision:
+            raise _Wrong(revision, f"its entry is missing; the next one is {row[0]}" if row[0] > revision else "it is twice")
+        try:
+            entry = _entry(db, row, state)
+        except (errors.Doubt, msgspec.DecodeError, msgspec.ValidationError, TypeError) as exc:
+            raise _Wrong(revision, f"it cannot be read: {exc}") from exc
+        hash = changes.chained(hash, entry)
+        if row[11:] != (len(state.documents), hash):
+            raise _Wrong(revision, "its hash does not fit what it says and what came before it")
+        try:
+            found = state.names.carried_out(entry)
+        except (KeyError, TypeError) as exc:
+            raise _Wrong(revision, f"a cluster lacks {exc}") from exc
+        if sqlite_names.found_by(db, revision) != found:
+            raise _Wrong(revision, "the tombstones that it found are not those that were there")
+    _check_strays(db, whose.base, revision)
+
+
+def _check_strays(db: sqlite3.Connection, base: int, end: int) -> None:
+    for table in ("changes", "tombstones_before", "forgone_before"):
+        stray = f"SELECT min(revision) FROM {table} WHERE revision <= ? OR revision > ?"  # noqa: S608  # names from the line above
+        (found,) = db.execute(stray, (base, end)).fetchone()
+        if found is not None:
+            raise _Wrong(found, f"there is no such entry, and {table} speaks of it")
+
+
+_ENTRIES = (
+    f"SELECT {sqlite_log.ABOUT}, e.retired, e.forgone, e.vanished, e.documents, e.hash FROM entries AS e ORDER BY e.revision"  # noqa: S608  # our words
+)
+
+
+def _entry(db: sqlite3.Connection, row: Sequence[Any], state: State) -> Entry:
+    """Carried out on the documents, and whole."""
+    if row[6] not in (0, 1):
+        raise errors.Doubt(f"forced is {row[6]}")
+    return sqlite_log.entry(row, tuple(_changes(db, row[0], state)))
+
+
+def _changes(db: sqlite3.Connection, revision: int, state: State) -> Iterator[Change]:
+    rows = db.execute(
+        f"SELECT c.position, {sqlite_bodies.COLUMNS} FROM changes AS c WHERE c.revision = ? ORDER BY c.position",  # noqa: S608  # our words
+        (revision,),
+    )
+    for number, (position, *columns) in enumerate(rows):
+        kept = Kept._make(columns)
+        key = (kept.kind, kept.id)
+        previous, before = state.documents.pop(key, (None, None))
+        after = kept.applied(before)
+        if position != number or kept.previous != previous:
+            raise kept.misfit()
+        if after is not None:
+            state.documents[key] = (revision, after)
+        yield Change(*key, kept.operation, sqlite_log.document(before), sqlite_log.document(after))
+
+
+def _compare(db: sqlite3.Connection, state: State) -> None:
+    """What the log leads to with what is there."""
+    wrong: list[Fault] = []
+    for kind, id, revision, body in db.execute("SELECT kind, id, revision, body FROM documents"):
+        wanted = state.documents.pop((kind, id), None)
+        if wanted != (revision, body):
+            wrong.append(Fault(wanted[0] if wanted else revision, f"{kind} {id!r} is not what the log leads to"))
+    for (kind, id), (revision, _) in state.documents.items():
+        wrong.append(Fault(revision, f"{kind} {id!r} is missing"))
+    there = sqlite_names.names(db)
+    wrong += _unlike(there.tombstones, state.names.tombstones)
+    end = sqlite_rows.end(db).revision
+    unlike = sorted(there.forgone ^ state.names.forgone)
+    wrong += [Fault(end, f"whether {kind} {id!r} may be done without is not what the log leads to") for kind, id in unlike]
+    if wrong:
+        first = min(wrong)
+        raise _Wrong(*first)
+
+
+def _unlike(there: dict[str, Tombstone], wanted: dict[str, Tombstone]) -> Iterator[Fault]:
+    for dns in there.keys() | wanted.keys():
+        if there.get(dns) != wanted.get(dns):
+            known = wanted.get(dns) or there[dns]
+            yield Fault(known.revision, f"the tombstone of {dns} is not what the log leads to")

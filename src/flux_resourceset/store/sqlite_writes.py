@@ -1,0 +1,147 @@
+"""What is written to a SQLite store: entries with the documents that they change, whole fleets, and a log with a base."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from flux_resourceset import changes, errors
+from flux_resourceset.changes import Charge, Entry, Snapshot
+from flux_resourceset.store import Memo, check_foldable, check_led_to, deltas, sqlite_names, sqlite_past, sqlite_rows
+
+_encode = msgspec.json.Encoder().encode
+
+_FAST = 1  # the level of zlib: an answer about ten thousand clusters shrinks to a tenth, and takes a tenth of a second
+
+
+# Entries
+
+
+def append(db: sqlite3.Connection, entry: Entry, hash: str | None = None) -> str:
+    """Documents and log of an entry, on top of what is there; the hash of the log's new end."""
+    end = sqlite_rows.end(db)
+    if entry.revision != end.revision + 1:
+        raise errors.Doubt(f"revision {entry.revision} cannot follow revision {end.revision}; try again")
+    hash = hash or changes.chained(end.hash, entry)
+    _write_entry(db, entry, hash, end.documents + _growth(entry))
+    bodies: list[tuple[str, str, int, bytes]] = []
+    db.executemany(
+        "INSERT INTO changes (revision, position, kind, id, operation, before, after, previous, lead, trail)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        ((entry.revision, position, *row) for position, row in enumerate(_change_rows(db, entry, bodies))),
+    )
+    gone = [(change.kind, change.id) for change in entry.changes if change.after is None]
+    db.executemany("DELETE FROM documents WHERE kind = ? AND id = ?", gone)
+    db.executemany("INSERT OR REPLACE INTO documents (kind, id, revision, body) VALUES (?, ?, ?, ?)", bodies)
+    sqlite_names.carry_out(db, entry)
+    return hash
+
+
+def _growth(entry: Entry) -> int:
+    return sum((change.operation == "create") - (change.operation == "delete") for change in entry.changes)
+
+
+def _change_rows(db: sqlite3.Connection, entry: Entry, bodies: list[tuple[str, str, int, bytes]]) -> Iterator[tuple[object, ...]]:
+    """Against what the documents really are: whoever made the entry may have completed them. The bodies that come are added."""
+    for change in entry.changes:
+        key = (change.kind, change.id)
+        there = db.execute("SELECT body, revision FROM documents WHERE kind = ? AND id = ?", key).fetchone()
+        changes.check_operation(change, there=there is not None)
+        after = None if change.after is None else _encode(change.after)
+        if after is not None:
+            bodies.append((*key, entry.revision, after))
+        yield *key, *change_row(change.operation, there, after)
+
+
+def change_row(operation: changes.Operation, there: tuple[bytes, int] | None, after: bytes | None) -> tuple[object, ...]:
+    """Operation, before, after, previous, lead and trail, as a change is kept."""
+    before, previous = there or (None, None)
+    if before is None or after is None:
+        return operation, before, after, previous, 0, 0
+    delta = deltas.between(before, after)
+    return operation, delta.before, delta.after, previous, delta.lead, delta.trail
+
+
+def _write_entry(db: sqlite3.Connection, entry: Entry, hash: str, documents: int) -> None:
+    db.execute(
+        "INSERT INTO entries (revision, time, actor, on_behalf_of, request_id, reason, forced, retired, forgone, vanished,"
+        " documents, hash, reverts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            entry.revision,
+            entry.time,
+            entry.actor,
+            entry.on_behalf_of,
+            entry.request_id,
+            entry.reason,
+            int(entry.forced),
+            _encode(entry.decommissioned) if entry.decommissioned else None,
+            _encode(entry.forgone) if entry.forgone else None,
+            _encode(entry.vanished) if entry.vanished else None,
+            documents,
+            hash,
+            entry.reverts,
+        ),
+    )
+
+
+# The whole
+
+
+def write_whole(db: sqlite3.Connection, whole: Snapshot, history: Iterable[Entry]) -> None:
+    """A fleet, which its log leads to, in the place of everything."""
+    for table in ("tombstones_before", "forgone_before", "changes", "entries", "documents", "tombstones", "forgone", "memos"):
+        db.execute(f"DELETE FROM {table}")  # noqa: S608  # names from the line above
+    before = sqlite_rows.identity(db)
+    replaced = (*before.replaced, before.epoch)
+    sqlite_rows.write_identity(db, sqlite_rows.Identity(whole.epoch, replaced, before.opened, 0, "", 0, "", ""))
+    for entry in history:
+        append(db, entry)
+    there = sqlite_rows.snapshot(db)
+    check_led_to(whole, there.revision, there.documents, there.tombstones)
+
+
+def write_charge(db: sqlite3.Connection, charge: Charge) -> None:
+    sqlite_rows.write_identity(db, sqlite_rows.identity(db)._replace(opened=charge.opened))
+    db.execute("DELETE FROM views")
+    rows = ((view.endpoint, view.kind, view.field) for view in charge.views)
+    db.executemany("INSERT INTO views (endpoint, kind, field) VALUES (?, ?, ?)", rows)
+
+
+def fold(db: sqlite3.Connection, before: int, digest: str | None) -> int:
+    """Take the entries below a revision out of the log; how many went."""
+    whose, base = sqlite_rows.identity(db), before - 1
+    check_foldable(before, sqlite_rows.end(db).revision)
+    if base <= whose.base:
+        return 0
+    about = "SELECT hash, documents, time FROM entries WHERE revision = ?"
+    hash, documents, time = db.execute(about, (base,)).fetchone()
+    digest = digest or sqlite_past.state(db, base).digest
+    sqlite_rows.write_identity(
+        db,
+        whose._replace(base=base, base_hash=hash, base_documents=documents, base_time=time, base_digest=digest),
+    )
+    for table in ("tombstones_before", "forgone_before", "changes"):
+        db.execute(f"DELETE FROM {table} WHERE revision <= ?", (base,))  # noqa: S608  # names from the line above
+    return db.execute("DELETE FROM entries WHERE revision <= ?", (base,)).rowcount
+
+
+# Memos
+
+
+def recalled(db: sqlite3.Connection, key: str) -> Memo | None:
+    row = db.execute("SELECT key, time, digest, body FROM memos WHERE key = ?", (key,)).fetchone()
+    return Memo(row[0], row[1], row[2], zlib.decompress(row[3])) if row else None
+
+
+def write_memo(db: sqlite3.Connection, memo: Memo) -> None:
+    db.execute(
+        "INSERT OR REPLACE INTO memos (key, time, digest, body) VALUES (?, ?, ?, ?)",
+        (memo.key, memo.time, memo.digest, packed(memo.body)),
+    )
+
+
+def packed(body: bytes) -> bytes:
+    return zlib.compress(body, _FAST)
