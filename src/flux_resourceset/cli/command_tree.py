@@ -67,7 +67,7 @@ class Root(Words):
             ctx.obj.values.set("help", True)
             return self
         group = _group(ctx.obj, cmd_name, guess=ctx.resilient_parsing)
-        return Branch(group) if len(group.commands[0].words) > 1 else Leaf(group.commands[0])
+        return Leaf(group.commands[0]) if group.commands[0].is_own and len(group.commands) == 1 else Branch(group)
 
     def without_word(self, session: Session) -> int:
         from flux_resourceset.cli.output import help_text
@@ -96,44 +96,62 @@ def _group(session: Session, word: str, *, guess: bool) -> Group:
 
 
 class Branch(Words):
-    """The commands of a group."""
+    """The commands of a group. If the first one needs no further word, it is meant wherever no other is named."""
 
     def __init__(self, group: Group) -> None:
         super().__init__(group.word, add_help_option=False)
         self._group = group
+        self._own = next((command for command in group.commands if command.is_own), None)
+        self._named = {command.words[1]: command for command in group.commands if not command.is_own}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if self._own and ctx.obj.asks_help and not ctx.resilient_parsing:  # which is given whatever else is there
+            ctx.params["words"] = args
+            ctx.args = [word for word in args if word in self._named][:1]
+            return ctx.args
         if args[:1] and args[0].startswith("-"):  # an option in front of the word, which may be any command's
             self.params = params(option for command in self._group.commands for option in command.options)
         return super().parse_args(ctx, args)
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if self._own is None or args[0] in (UNFINISHED, *self._named):
+            return super().resolve_command(ctx, args)
+        return self.name, Leaf(self._own), ctx.params["words"]
+
+    def invoke(self, ctx: click.Context) -> int:
+        if ctx.args or self._own is None:
+            return super().invoke(ctx)
+        command = Leaf(self._own, tuple(self._named.values()))
+        with command.make_context(self.name, ctx.params["words"], parent=ctx) as inner:
+            return command.invoke(inner)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
-        for command in self._group.commands:
-            if command.words[1:] == (cmd_name,):
-                return Leaf(command)
+        if cmd_name in self._named:
+            return Leaf(self._named[cmd_name])
         names = self.list_commands(ctx)
         meant = grammar.suggestion(cmd_name, names)
         raise failures.usage(f"{self.name} has no command {cmd_name!r}{meant}; there are {', '.join(names)}")
 
     def without_word(self, session: Session) -> int:
         if not session.asks_help:
-            names = (command.words[1] for command in self._group.commands)
-            raise failures.usage(f"say what to do with {self.name}: {', '.join(names)}")
+            raise failures.usage(f"say what to do with {self.name}: {', '.join(self._named)}")
         from flux_resourceset.cli.output import help_text
 
         help_text.show_group(session.output, self._group)
         return failures.OK
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [command.words[1] for command in self._group.commands]
+        options = (*self._own.options, *grammar.GLOBALS) if self._own else ()
+        return [*self._named, *(_option_names(options) if options and _takes_options(self, ctx) else ())]
 
 
 class Leaf(click.Command):
     """A command of the table."""
 
-    def __init__(self, command: Command) -> None:
+    def __init__(self, command: Command, others: tuple[Command, ...] = ()) -> None:
         super().__init__(command.name, params=params(command.options), add_help_option=False)
         self._command = command
+        self._others = others  # that begin with its word
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if ctx.resilient_parsing or not ctx.obj.asks_help:  # help is given whatever else is there
@@ -146,7 +164,7 @@ class Leaf(click.Command):
         if session.asks_help:
             from flux_resourceset.cli.output import help_text
 
-            help_text.show(session.output, self._command)
+            help_text.show(session.output, self._command, self._others)
             return failures.OK
         where = f"{PROGRAM} {self.name}"
         session.begin(self._command, command_values(ctx.params["given"], ctx.args, self._command.arguments, where))

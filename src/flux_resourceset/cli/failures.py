@@ -44,7 +44,7 @@ def defect(exc: Exception) -> Failure:
 
 def by_status(status: int) -> int:
     """The exit code for an HTTP status."""
-    if status == 404:
+    if status in (404, 410):
         return NOT_FOUND
     if status in (409, 412):
         return CONFLICT

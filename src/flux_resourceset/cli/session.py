@@ -17,7 +17,7 @@ from flux_resourceset.cli.parsing.grammar import Command
 from flux_resourceset.cli.parsing.values import Values
 
 if TYPE_CHECKING:
-    from flux_resourceset.client import Client, Problem, Progress, Role
+    from flux_resourceset.client import Answer, Client, Problem, Progress, Role
 
 
 _PATIENCE = 0.5  # seconds that help may take longer because nobody has asked this server for its kinds yet
@@ -155,6 +155,19 @@ class Session:
         assert kind is not None
         return kind
 
+    def named_kind(self) -> Kind | None:
+        """The kind that --kind names, by any of its names."""
+        word = self.values.text("kind")
+        kind = self.kinds.find(word) if word is not None else None
+        if word is not None and kind is None:
+            raise failures.usage(f'kind "{word}" not found; there are {", ".join(kind.group for kind in self.kinds)}')
+        return kind
+
+    @property
+    def at(self) -> dict[str, str]:
+        """The query for the point of the log that --at names; none for now."""
+        return {"at": self.values.required("at")} if "at" in self.values else {}
+
     @property
     def referenced_kind(self) -> ReferencedKind:
         """The same, for the commands that only kinds have that clusters refer to."""
@@ -182,6 +195,12 @@ class Session:
             self._errors.line(text)
         except OSError:
             pass  # nobody listens; what was done is done, and the exit code tells it
+
+    def say_revision(self, answer: Answer) -> None:
+        """Which revision a time meant; the question for now is its own answer."""
+        revision = answer.headers.get("x-revision")
+        if "at" in self.values and revision is not None:
+            self.say(f"as of revision {revision}")
 
     def _trace(self, text: str) -> None:
         for line in text.split("\n"):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flux_resourceset import cluster_bundle, render
+from flux_resourceset import client, cluster_bundle, render
 from flux_resourceset.cli import failures
 from flux_resourceset.cli.cluster import manifest_files, view_sources
 from flux_resourceset.cli.cluster.view_sources import Input, View
@@ -35,6 +35,8 @@ def _work(session: Session) -> Iterator[tuple[View, list[Input]]]:
     """Each view that was asked for, with its inputs."""
     file = session.values.text("inputs")
     if file is not None:
+        if "at" in session.values:
+            raise failures.usage("--inputs are those of a file, --at those of the server: say one of them")
         view = _single(session)
         yield view, view_sources.read_inputs(session, file)
         return
@@ -42,10 +44,27 @@ def _work(session: Session) -> Iterator[tuple[View, list[Input]]]:
     if id is None:
         raise failures.usage("say which cluster to render, or give --inputs")
     views = _chosen(session)
+    if "at" in session.values:
+        yield from _then(session, id, views)
+        return
     dns = view_sources.dns(session, id)
     for view in views:
         try:
             yield view, view_sources.poll(session.client, dns, view.name)
+        except view_sources.Unusable as exc:
+            raise failures.Failure(failures.UNREACHABLE, f"{view.name}: {exc}") from exc
+
+
+def _then(session: Session, id: str, views: list[View]) -> Iterator[tuple[View, list[Input]]]:
+    """Each view as it was, all of them at one revision: a time may come to mean another while we ask."""
+    at = session.at
+    for view in views:
+        answer = session.client.get(client.path("clusters", id, "inputs", view.name), at)
+        if "x-revision" in answer.headers and at == session.at:
+            session.say_revision(answer)
+            at = {"at": answer.headers["x-revision"]}
+        try:
+            yield view, view_sources.listed(answer.object(inputs=list)["inputs"], "the answer")
         except view_sources.Unusable as exc:
             raise failures.Failure(failures.UNREACHABLE, f"{view.name}: {exc}") from exc
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flux_resourceset import client
 from flux_resourceset.cli import failures
+from flux_resourceset.cli.commands import log_lines
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
@@ -24,10 +25,7 @@ _AT_FIRST = 10  # entries that --follow starts with, as tail -f does
 def changes(session: Session) -> int:
     values = session.values
     query = {name: values.required(name) for name in ("id", "actor", "since", "until", "limit") if name in values}
-    if (word := values.text("kind")) is not None:
-        kind = session.kinds.find(word)
-        if kind is None:
-            raise failures.usage(f'kind "{word}" not found; there are {", ".join(kind.group for kind in session.kinds)}')
+    if (kind := session.named_kind()) is not None:
         query["kind"] = kind.name
     if values.flag("follow"):
         return _follow(session, query)
@@ -44,9 +42,8 @@ def _row(entry: Entry) -> list[str]:
 
     touched = [f"{change['operation']} {change['kind']}/{change['id']}" for change in entry["changes"][:3]]
     more = f" and {len(entry['changes']) - 3} more" if len(entry["changes"]) > 3 else ""
-    moment = entry["time"][:19].replace("T", " ")
-    actor = entry["actor"] + (f" for {entry['on_behalf_of']}" if entry.get("on_behalf_of") else "")
-    return [str(entry["revision"]), moment, cell(actor), ", ".join(touched) + more, cell(entry.get("reason"))]
+    who, why = cell(log_lines.author(entry)), cell(entry.get("reason"))
+    return [str(entry["revision"]), log_lines.moment(entry), who, ", ".join(touched) + more, why]
 
 
 def _follow(session: Session, query: dict[str, str]) -> int:
@@ -89,7 +86,7 @@ def _follow_lists(session: Session, query: dict[str, str], last: int | None) -> 
     """Ask again and again."""
     entries: list[Entry] = []
     if last is None:
-        entries = session.client.get("/changes", {"limit": _AT_FIRST, **query}).objects()[::-1]
+        entries = _at_first(session.client, query)
         last = 0
     lost = False
     while True:
@@ -107,6 +104,13 @@ def _follow_lists(session: Session, query: dict[str, str], last: int | None) -> 
             if not lost:
                 session.say(f"{exc}; still trying")
             entries, lost = [], True
+
+
+def _at_first(server: client.Client, query: dict[str, str]) -> list[Entry]:
+    """What there is already, oldest first: all from a moment on that was named, or else the newest."""
+    if "since" in query and "limit" not in query:
+        return _since(server, query, 0)
+    return server.get("/changes", {"limit": _AT_FIRST, **query}).objects()[::-1]
 
 
 def _since(server: client.Client, query: dict[str, str], last: int) -> list[Entry]:

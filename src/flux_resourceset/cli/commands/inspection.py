@@ -17,11 +17,22 @@ _PATIENCE = 1.0  # seconds that `version` waits for a server
 
 
 def inputs(session: Session) -> int:
-    path = client.path("api", "v2", "flux", known_kinds.CLUSTERS, session.values.required("dns"), session.values.required("view"))
-    answer = session.client.get(path)
+    dns, view = session.values.required("dns"), session.values.required("view")
+    if "at" in session.values:
+        path = client.path(known_kinds.CLUSTERS, _id_then(session, dns), "inputs", view)
+    else:
+        path = client.path("api", "v2", "flux", known_kinds.CLUSTERS, dns, view)
+    answer = session.client.get(path, session.at)
     answer.object(inputs=list)  # a proxy's page is nothing that Flux gets
+    session.say_revision(answer)
     session.output.raw(answer.body)
     return failures.OK
+
+
+def _id_then(session: Session, name: str) -> str:
+    """The id of the cluster that had a DNS name; where none had it, the name may be an id itself."""
+    found = session.client.get("/" + known_kinds.CLUSTERS, {"cluster_dns": name, **session.at}).objects()
+    return str(found[0]["id"]) if found else name
 
 
 def version(session: Session) -> int:

@@ -23,6 +23,7 @@ def list(session: Session) -> int:
     query = {name: session.values.required(option.key) for name, option in options.items() if option.key in session.values}
     answer = session.client.get(client.path(kind.name), query)
     documents = answer.objects()
+    session.say_revision(answer)
     session.output.documents(kind, documents)
     total = int(answer.headers.get("x-total-count", len(documents)))
     if not documents and session.output.human:
@@ -33,7 +34,9 @@ def list(session: Session) -> int:
 
 
 def get(session: Session) -> int:
-    document = session.client.get(client.path(session.kind.name, session.id)).object()
+    answer = session.client.get(client.path(session.kind.name, session.id), session.at)
+    document = answer.object()
+    session.say_revision(answer)
     session.output.documents(session.kind, [document], single=True)
     return failures.OK
 

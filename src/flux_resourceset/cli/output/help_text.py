@@ -30,11 +30,12 @@ def show_group(output: Output, group: Group) -> None:
     output.line(f"See {PROGRAM} {group.word} <command> --help.")
 
 
-def show(output: Output, command: Command) -> None:
+def show(output: Output, command: Command, others: Iterable[Command] = ()) -> None:
     _paragraph(output, " ".join(command.summary.split()))
     _paragraph(output, f"Usage: {command.usage}")
     if command.details:
         _paragraph(output, *click.wrap_text(command.details, width()).splitlines())
+    _section(output, "Commands", [(other.name, other.summary) for other in others])
     _arguments(output, command.arguments)
     _options(output, "Options", command.options)
     taken = {option.short for option in command.options if option.short}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
+from flux_resourceset.cli.parsing.shared_options import AT
 
 ENGINE = Option(
     "--engine",
@@ -52,11 +53,13 @@ RENDER = Command(
             "FILE",
             completes="file",
         ),
+        AT,
         ENGINE,
         OUTPUT_DIR,
     ),
     examples=(
         "render demo-cluster-01",
+        "render demo-cluster-01 --at 2026-01-31T12:00:00Z",
         "render demo-cluster-01 --view namespaces -o manifests/",
         "render --inputs inputs.json -f network_policies.resourceset.yaml",
     ),

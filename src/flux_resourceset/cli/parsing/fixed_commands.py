@@ -5,9 +5,9 @@ A new command is an entry here and a function `(Session) -> int` in a module of 
 
 from __future__ import annotations
 
-from flux_resourceset.cli.parsing import cluster_side_commands
+from flux_resourceset.cli.parsing import cluster_side_commands, past_commands
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
-from flux_resourceset.cli.parsing.shared_options import DRY_RUN, LIMIT, SETS, YES
+from flux_resourceset.cli.parsing.shared_options import AT, DRY_RUN, LIMIT, SETS, YES
 
 FILES = Option(
     "--filename",
@@ -56,10 +56,10 @@ def groups() -> tuple[Group, ...]:
         _single(
             Command(
                 ("diff",),
-                "Show what apply would change.",
-                "commands.apply:diff",
-                options=(FILES,),
-                examples=("diff -f fleet/",),
+                "Show what apply would change, or what changed between two points of the log.",
+                "commands.past:diff",
+                options=(FILES, *past_commands.BETWEEN),
+                examples=("diff -f fleet/", "diff --from 41", "diff --from 2026-01-31T12:00:00Z --to 44 --kind cluster"),
                 details="Exit code 0: no difference; 1: a difference; 2: any error.",
                 any_failure_is_usage=True,
             )
@@ -125,9 +125,16 @@ def groups() -> tuple[Group, ...]:
                 "Show what Flux gets, byte for byte.",
                 "commands.inspection:inputs",
                 arguments=(DNS, Argument("view", "Last part of the Flux URL, such as platform-components.", completes="view")),
-                examples=("inputs demo-cluster-01.k8s.example.com platform-components",),
+                options=(AT,),
+                examples=(
+                    "inputs demo-cluster-01.k8s.example.com platform-components",
+                    "inputs demo-cluster-01.k8s.example.com platform-components --at 2026-01-31T12:00:00Z",
+                ),
+                details="With --at also of a cluster that is decommissioned, at a time when it was there, by the DNS name that it "
+                "had or by its id.",
             )
         ),
+        _single(past_commands.WHY),
         _single(
             Command(
                 ("explain",),

@@ -67,6 +67,11 @@ class Command(NamedTuple):
         return " ".join(self.words)
 
     @property
+    def is_own(self) -> bool:
+        """Whether the word of its group alone means it."""
+        return len(self.words) == 1
+
+    @property
     def usage(self) -> str:
         parts = [PROGRAM, *self.words, *(argument.shown for argument in self.arguments)]
         return " ".join(parts) + (" [options]" if self.options else "")

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from flux_resourceset.cli.known_kinds import CLUSTERS, Kind, Kinds, ReferencedKind
 from flux_resourceset.cli.parsing import field_options, grammar
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
-from flux_resourceset.cli.parsing.shared_options import DRY_RUN, ENVIRONMENT, LIMIT, SELECTOR, SETS, YES
+from flux_resourceset.cli.parsing.shared_options import AT, DRY_RUN, ENVIRONMENT, LIMIT, SELECTOR, SETS, YES
 from flux_resourceset.kinds.fields import sample
 
 TARGETS = (
@@ -24,7 +24,7 @@ _UPDATE = Option("--update", "If it exists with other content, update it.")
 _CLEAR = Option("--clear", "Field to take away, so that its default holds. Repeatable.", "FIELD", many=True)
 _FORCE = Option("--force", "Also when clusters use it; it is then skipped for them.")
 _BY_LABEL = Option("--selector", "Only those whose labels match, as in zone=edge,!beta.", "SELECTOR", short="-l")
-_LISTING = (LIMIT, Option("--offset", "Leave out so many at the start.", "N", least=0))
+_LISTING = (LIMIT, Option("--offset", "Leave out so many at the start.", "N", least=0), AT)
 _BULK = (
     "With --selector, --environment or --all it acts on all these clusters in one transaction, and asks first "
     "when they are more than one."
@@ -72,8 +72,13 @@ def _commands(kind: Kind, word: str) -> Iterator[Command]:
         yield _list(kind, word)
     if "get" in of_one:
         yield Command(
-            (word, "get"), f"Show one {kind.singular}.", "commands.kind_verbs:get", (_id(kind),), kind=kind.name,
+            (word, "get"), f"Show one {kind.singular}.", "commands.kind_verbs:get", (_id(kind),), (AT,), kind=kind.name,
             examples=(f"{word} get {example_id(kind)}", f"{word} get {example_id(kind)} -o yaml"),
+        )  # fmt: skip
+        yield Command(
+            (word, "history"), f"Show the changes of one {kind.singular}, newest first.", "commands.past:history", (_id(kind),),
+            (LIMIT,), kind=kind.name, examples=(f"{word} history {example_id(kind)} --limit 5",),
+            details="Who changed which field, when and why; also of one that is gone.",
         )  # fmt: skip
     if "post" in of_many:
         yield _create(kind, word)

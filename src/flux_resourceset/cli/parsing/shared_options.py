@@ -6,6 +6,7 @@ from flux_resourceset.cli.parsing.grammar import Option
 
 YES = Option("--yes", "Do it without asking.", short="-y")
 DRY_RUN = Option("--dry-run", "Show what would change, and change nothing.")
+AT = Option("--at", "As it was then: a revision, or a time (RFC 3339).", "WHEN")
 LIMIT = Option("--limit", "Show at most so many.", "N", least=1)
 SELECTOR = Option(
     "--selector", "Only clusters whose labels match, as in zone=edge,team!=x,region in (a,b),!beta.", "SELECTOR", short="-l"
