@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from flux_resourceset.cli.known_kinds import CLUSTERS, Kind, Kinds, ReferencedKind
 from flux_resourceset.cli.parsing import field_options, grammar
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
-from flux_resourceset.cli.parsing.shared_options import AT, DRY_RUN, ENVIRONMENT, LIMIT, SELECTOR, SETS, YES
+from flux_resourceset.cli.parsing.shared_options import AT, DRY_RUN, ENVIRONMENT, LIMIT, SELECTOR, SETS, WRITING, YES
 from flux_resourceset.kinds.fields import sample
 
 TARGETS = (
@@ -41,11 +41,11 @@ def taken(*options: Option) -> set[str]:
 
 
 def create_fields(kind: Kind) -> list[field_options.Field]:
-    return field_options.fields(kind.properties, taken(*_targets(kind), _FROM_FILE, _UPDATE, _CLEAR, DRY_RUN, YES))
+    return field_options.fields(kind.properties, taken(*_targets(kind), _FROM_FILE, _UPDATE, _CLEAR, DRY_RUN, YES, *WRITING))
 
 
 def reference_fields(kind: ReferencedKind) -> list[field_options.Field]:
-    return field_options.fields(kind.reference, taken(*TARGETS, DRY_RUN, YES))
+    return field_options.fields(kind.reference, taken(*TARGETS, DRY_RUN, YES, *WRITING))
 
 
 def pin_fields(kind: ReferencedKind) -> list[field_options.Field]:
@@ -86,7 +86,7 @@ def _commands(kind: Kind, word: str) -> Iterator[Command]:
         yield _update(kind, word)
     if "put" in of_one and "get" in of_one:
         yield Command(
-            (word, "edit"), f"Change one {kind.singular} in $EDITOR.", "commands.editing:edit", (_id(kind),), kind=kind.name,
+            (word, "edit"), f"Change one {kind.singular} in $EDITOR.", "commands.editing:edit", (_id(kind),), WRITING, kind=kind.name,
             examples=(f"{word} edit {example_id(kind)}",),
             details="When others change other fields meanwhile, both changes hold; when they change the same field, "
             "the edited file is kept and the exit code is 6.",
@@ -141,7 +141,15 @@ def _create(kind: Kind, word: str) -> Command:
         f"Create one {kind.singular}" + (", and assign it to clusters." if assignable else "."),
         "commands.kind_verbs:create",
         (_id(kind),),
-        (*(field.option for field in fields), *_targets(kind), _FROM_FILE, _UPDATE, DRY_RUN, *((YES,) if assignable else ())),
+        (
+            *(field.option for field in fields),
+            *_targets(kind),
+            _FROM_FILE,
+            _UPDATE,
+            DRY_RUN,
+            *((YES,) if assignable else ()),
+            *WRITING,
+        ),
         (plain, *assigned, f"{word} create {example_id(kind)} --from-file {word}.yaml"),
         "If it exists with equal content, nothing happens; with other content it is refused, unless --update is given. "
         + (f"Without a cluster option it is only created. {_BULK}" if assignable else ""),
@@ -156,7 +164,7 @@ def _update(kind: Kind, word: str) -> Command:
         f"Change fields of one {kind.singular}; the others stay.",
         "commands.kind_verbs:update",
         (_id(kind),),
-        (*(field.option for field in fields), _FROM_FILE, _CLEAR, DRY_RUN),
+        (*(field.option for field in fields), _FROM_FILE, _CLEAR, DRY_RUN, *WRITING),
         (f"{word} update {example_id(kind)} {_shown(fields[0]) if fields else '--from-file f.yaml'}",),
         kind=kind.name,
     )
@@ -166,21 +174,21 @@ def _delete(kind: Kind, word: str) -> Command:
     if kind.name == CLUSTERS:
         return Command(
             (word, "decommission"), "Delete a cluster; Flux then removes everything from it.", "commands.kind_verbs:delete",
-            (_id(kind),), (YES, DRY_RUN), (f"{word} decommission {example_id(kind)} --yes",),
+            (_id(kind),), (YES, DRY_RUN, *WRITING), (f"{word} decommission {example_id(kind)} --yes",),
             "Its DNS name answers with empty lists from then on, so that Flux on the cluster removes what it had applied.",
             kind=kind.name,
         )  # fmt: skip
     assignable = isinstance(kind, ReferencedKind)
     return Command(
         (word, "delete"), f"Delete one {kind.singular}.", "commands.kind_verbs:delete", (_id(kind),),
-        (*((_FORCE,) if assignable else ()), YES, DRY_RUN), (f"{word} delete {example_id(kind)} --yes",),
+        (*((_FORCE,) if assignable else ()), YES, DRY_RUN, *WRITING), (f"{word} delete {example_id(kind)} --yes",),
         "Refused while clusters use it, unless --force is given." if assignable else "", kind=kind.name,
     )  # fmt: skip
 
 
 def _on_clusters(kind: ReferencedKind, word: str) -> Iterator[Command]:
     id, one = (_id(kind),), example_id(kind)
-    common = (*TARGETS, DRY_RUN, YES)
+    common = (*TARGETS, DRY_RUN, YES, *WRITING)
     skips = f"{_BULK} Clusters that do not have it are skipped then; named with --cluster, they are an error. "
 
     def command(verb: str, summary: str, options: tuple[Option, ...], example: str, details: str) -> Command:
