@@ -74,13 +74,13 @@ def test_history_can_be_limited_and_says_that_there_is_more(cli: Cli, then: int)
     assert "not found" in cli.refused(4, "cluster", "history", "never-was")[0]
 
 
-def test_a_long_history_is_read_in_pages(cli: Cli, api: httpx.Client) -> None:
-    cli.ok("namespace", "create", "paged")
-    operations = [{"op": "patch", "kind": "namespaces", "id": "paged", "document": {"labels": {"n": "x"}}}]
-    for number in range(1005):
-        operations[0]["document"] = {"labels": {"n": str(number)}}
-        assert api.post("/batch", json={"operations": operations}).status_code == 200
-    told = cli.ok("namespace", "history", "paged", "--limit", "5000").data
+def test_a_long_history_is_read_in_pages(tmp_path: Path, home: Path) -> None:
+    with live.serving(tmp_path, STORE_BACKEND="memory") as server, server.client() as api:
+        cli = Cli(home, server.url)
+        cli.ok("namespace", "create", "paged")
+        for number in range(1005):
+            assert api.patch("/namespaces/paged", json={"labels": {"n": str(number)}}).status_code == 200
+        told = cli.ok("namespace", "history", "paged", "--limit", "5000").data
     assert [change["revision"] for change in told] == sorted({change["revision"] for change in told}, reverse=True)
     assert len(told) == 1006
 

@@ -57,12 +57,13 @@ def _work(session: Session) -> Iterator[tuple[View, list[Input]]]:
 
 def _then(session: Session, id: str, views: list[View]) -> Iterator[tuple[View, list[Input]]]:
     """Each view as it was, all of them at one revision: a time may come to mean another while we ask."""
-    at = session.at
+    revision: str | None = None
     for view in views:
+        at = session.at if revision is None else {"at": revision}
         answer = session.client.get(client.path("clusters", id, "inputs", view.name), at)
-        if "x-revision" in answer.headers and at == session.at:
+        if revision is None:
             session.say_revision(answer)
-            at = {"at": answer.headers["x-revision"]}
+            revision = answer.headers.get("x-revision")
         try:
             yield view, view_sources.listed(answer.object(inputs=list)["inputs"], "the answer")
         except view_sources.Unusable as exc:

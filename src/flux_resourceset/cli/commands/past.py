@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from flux_resourceset import client
 from flux_resourceset.cli import failures
-from flux_resourceset.cli.commands import log_lines
+from flux_resourceset.cli.commands import log_lines, plans
 from flux_resourceset.cli.output.printing import PAST
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def _show_change(session: Session, change: Change) -> None:
 
 # Two points compared
 
+_OPERATIONS = ("create", "update", "delete")
 _BETWEEN = ("to", "cluster", "kind")  # options that mean something only with --from
 
 
@@ -78,14 +79,29 @@ def diff(session: Session) -> int:
 def _compare(session: Session) -> int:
     values = session.values
     query = {name: values.required(name) for name in ("from", "to", "cluster") if name in values}
-    kind = session.named_kind()
-    found = session.client.get("/diff", {**query, **({"kind": kind.name} if kind else {})})
-    told = found.object(documents=list, groups=list, summary=dict)
-    session.output.value(told, lambda: (), [f"{item['kind']}/{item['id']}" for item in told["documents"]])
+    if (kind := session.named_kind()) is not None:
+        query["kind"] = kind.name
+    if values.flag("full"):
+        query["full"] = "true"
+    told = session.client.get("/diff", query).object(documents=list, groups=list, summary=dict)
+    plans.checked(told)
     if session.output.human:
-        for item in told["documents"]:
-            session.output.result(item["kind"], item["id"], item["operation"])
-            for field in item["fields"]:
-                session.output.line(f"  {log_lines.field(field)}")
-    session.say(f"from revision {told['from']} to {told['to']}: {len(told['documents'])} document(s)")
+        _show_documents(session, told["documents"])
+    names = [f"{item['kind']}/{item['id']}" for item in told["documents"]]
+    session.output.value(told, lambda: plans.lines(session, session.output, told, happened=True), names)
+    session.say(f"from revision {told['from']} to {told['to']}: {_counts(told)}")
     return failures.DIFFERENT if told["documents"] or told["groups"] else failures.OK
+
+
+def _show_documents(session: Session, documents: list[dict[str, Any]]) -> None:
+    for item in documents:
+        session.output.result(item["kind"], item["id"], item["operation"])
+        for field in item["fields"] if item["operation"] == "update" else ():
+            session.output.line(f"  {log_lines.field(field)}")
+
+
+def _counts(told: dict[str, Any]) -> str:
+    """Of what was asked for; the summary of the answer is that of all."""
+    counted = (sum(item["operation"] == name for item in told["documents"]) for name in _OPERATIONS)
+    parts = [f"{count} {PAST[name]}" for name, count in zip(_OPERATIONS, counted, strict=True) if count]
+    return ", ".join(parts) or ("no such document" if told["groups"] else "no difference")

@@ -85,16 +85,16 @@ def warn(session: Session, plan: Plan) -> None:
         session.warn(str(text))
 
 
-def lines(session: Session, output: Output, plan: Plan) -> Iterator[str]:
+def lines(session: Session, output: Output, plan: Plan, *, happened: bool = False) -> Iterator[str]:
     """For people: a line per group of clusters that change alike, then their changes; then what would hold it up."""
     groups = plan.get("groups", [])
     shown = groups if session.values.flag("full") else groups[:SHOWN_GROUPS]
     if not groups and "groups" in plan:
-        yield "no cluster would get other inputs"
+        yield "no cluster got other inputs" if happened else "no cluster would get other inputs"
     for group in shown:
         yield output.coloured(_headline(group, session.values.flag("full")), "bold")
         for change in group["changes"]:
-            yield from _change_lines(output, change)
+            yield from _change_lines(output, change, "" if happened else "would be ")
     hidden = _number(plan.get("groups_total")) - len(shown)
     if hidden > 0:
         yield f"… and {_plural(hidden, 'more group')} of clusters; --full shows all"
@@ -121,11 +121,11 @@ def _headline(group: Mapping[str, Any], full: bool) -> str:
     return f"{_plural(group['count'], 'cluster')} ({environments}): {counts}{each}: {', '.join(ids)}{more}"
 
 
-def _change_lines(output: Output, change: Mapping[str, Any]) -> Iterator[str]:
+def _change_lines(output: Output, change: Mapping[str, Any], would: str) -> Iterator[str]:
     name, kind = f"{change.get('view')}/{change.get('input')}", str(change.get("change"))
     meaning = _CHANGES.get(kind, "")
     if kind != "changed":
-        yield "  " + output.coloured(f"{name}: would be {kind}", meaning)
+        yield "  " + output.coloured(f"{name}: {would}{kind}", meaning)
     for field in change.get("fields", ()):
         before, after = (_value(output, field, side, mark) for side, mark in (("before", "-"), ("after", "+")))
         place = output.coloured(f"{name}: {field.get('path')}", meaning)

@@ -114,28 +114,8 @@ def groups() -> tuple[Group, ...]:
                 "has, and `clusters` counts those that are pinned to the tag. After a release, everything should be on one tag.",
             )
         ),
-        _single(
-            Command(
-                ("changes",),
-                "Show the change log, newest first.",
-                "commands.change_log:changes",
-                options=(
-                    Option("--kind", "Only transactions that touched this kind.", "KIND", completes="kind"),
-                    Option("--id", "Only transactions that touched this document.", "ID"),
-                    Option("--actor", "Only those of this token.", "NAME"),
-                    Option("--since", "Only from this moment on (RFC 3339).", "TIME"),
-                    Option("--until", "Only up to this moment (RFC 3339).", "TIME"),
-                    LIMIT,
-                    Option("--follow", "Go on printing as changes come, oldest first; a line of JSON each.", short="-F"),
-                ),
-                examples=(
-                    "changes --limit 5",
-                    "changes --kind cluster --id demo-cluster-01",
-                    "changes --since 2026-01-31T12:00:00Z --actor write",
-                    "changes --follow",
-                ),
-            )
-        ),
+        _changes(),
+        _single(past_commands.REVERT),
         _single(
             Command(
                 ("inputs",),
@@ -147,8 +127,8 @@ def groups() -> tuple[Group, ...]:
                     "inputs demo-cluster-01.k8s.example.com platform-components",
                     "inputs demo-cluster-01.k8s.example.com platform-components --at 2026-01-31T12:00:00Z",
                 ),
-                details="With --at also of a cluster that is decommissioned, at a time when it was there, by the DNS name that it "
-                "had or by its id.",
+                details="With --at also of a cluster that is decommissioned, at a time when it was there, by the DNS name it had or by "
+                "its id.",
             )
         ),
         _single(past_commands.WHY),
@@ -184,6 +164,30 @@ def groups() -> tuple[Group, ...]:
         _config(),
         _demo(),
     )
+
+
+def _changes() -> Group:
+    log = Command(
+        ("changes",),
+        "Show the change log, newest first.",
+        "commands.change_log:changes",
+        options=(
+            Option("--kind", "Only transactions that touched this kind.", "KIND", completes="kind"),
+            Option("--id", "Only transactions that touched this document.", "ID"),
+            Option("--actor", "Only those of this token.", "NAME"),
+            Option("--since", "Only from this moment on (RFC 3339).", "TIME"),
+            Option("--until", "Only up to this moment (RFC 3339).", "TIME"),
+            LIMIT,
+            Option("--follow", "Go on printing as changes come, oldest first; a line of JSON each.", short="-F"),
+        ),
+        examples=(
+            "changes --limit 5",
+            "changes --kind cluster --id demo-cluster-01",
+            "changes --since 2026-01-31T12:00:00Z --actor write",
+            "changes --follow",
+        ),
+    )
+    return Group(log.words[0], log.summary, (log, past_commands.REVERT_CHANGE))
 
 
 def _config() -> Group:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterator
 
 from flux_resourceset.cli.known_kinds import CLUSTERS, Kind, Kinds, ReferencedKind
-from flux_resourceset.cli.parsing import field_options, grammar
+from flux_resourceset.cli.parsing import field_options, grammar, past_commands
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
 from flux_resourceset.cli.parsing.shared_options import AT, DRY_RUN, ENVIRONMENT, LIMIT, SELECTOR, SETS, WRITING, YES
 from flux_resourceset.kinds.fields import sample
@@ -30,6 +30,7 @@ _BULK = (
     "when they are more than one."
 )
 
+_MAKING = frozenset({"post", "put", "patch"})  # without any of them the server lets nobody go back
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789=/:.-_+")  # no shell minds these
 
 _GLOBAL = frozenset(spelling for option in grammar.GLOBALS for spelling in option.spellings)
@@ -93,6 +94,8 @@ def _commands(kind: Kind, word: str) -> Iterator[Command]:
         )  # fmt: skip
     if "delete" in of_one:
         yield _delete(kind, word)
+    if _MAKING & {*of_many, *of_one}:
+        yield _revert(kind, word)
     if isinstance(kind, ReferencedKind):
         yield from _on_clusters(kind, word)
 
@@ -183,6 +186,14 @@ def _delete(kind: Kind, word: str) -> Command:
         (word, "delete"), f"Delete one {kind.singular}.", "commands.kind_verbs:delete", (_id(kind),),
         (*((_FORCE,) if assignable else ()), YES, DRY_RUN, *WRITING), (f"{word} delete {example_id(kind)} --yes",),
         "Refused while clusters use it, unless --force is given." if assignable else "", kind=kind.name,
+    )  # fmt: skip
+
+
+def _revert(kind: Kind, word: str) -> Command:
+    return Command(
+        (word, "revert"), f"Make one {kind.singular} what it was.", "commands.reverting:document", (_id(kind),),
+        (past_commands.TO, *past_commands.BACK), (f"{word} revert {example_id(kind)} --to 41 --dry-run",),
+        "One that is gone comes back. The plan is shown before the question, and only that plan is carried out.", kind=kind.name,
     )  # fmt: skip
 
 
