@@ -83,22 +83,19 @@ def test_somebody_has_to_agree(cli: Cli, api: httpx.Client) -> None:
     assert "nothing to do" in nothing.out
 
 
-def test_what_was_shown_is_what_is_done(cli: Cli, api: httpx.Client) -> None:
-    """Somebody else interferes while the question waits; so it is asked again, with the new plan."""
+def test_only_the_plan_that_was_agreed_to_is_carried_out(cli: Cli, api: httpx.Client) -> None:
     make_cluster(api, "moved")
     cli.ok("cluster", "update", "moved", "--label", "a=1")
     to = newest(cli)
     cli.ok("cluster", "update", "moved", "--label", "a=2")
-    interfered: list[int] = []
-
-    def interfere(shown: str) -> None:
-        if "[y/N]" in shown and not interfered:
-            interfered.append(api.patch("/clusters/moved", json={"labels": {"b": "3"}}).status_code)
-
-    done = cli.on_terminal("cluster", "revert", "moved", "--to", str(to), watch=interfere, answers="")
-    assert interfered == [200]
-    assert done.out.count("[y/N]") == 1  # nobody answered
+    back = ("cluster", "revert", "moved", "--to", str(to))
+    plan = cli.ok(*back, "--dry-run").data["plan"]
+    cli.ok("cluster", "update", "moved", "--label", "b=3")
+    (line,) = cli.refused(6, *back, "--yes", "--if-plan", plan)
+    assert "the new plan" in line
     assert api.get("/clusters/moved").json()["labels"] == {"a": "2", "b": "3"}
+    cli.ok(*back, "--yes", "--if-plan", cli.ok(*back, "--dry-run").data["plan"])
+    assert api.get("/clusters/moved").json()["labels"] == {"a": "1"}
 
 
 def test_a_field_that_was_changed_again_is_a_conflict(cli: Cli, api: httpx.Client) -> None:
