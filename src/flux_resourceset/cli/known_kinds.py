@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from flux_resourceset.client import Client
 
 CLUSTERS = "clusters"
+FREEZES = "freezes"
 
 Schema = dict[str, Any]
 
