@@ -105,9 +105,7 @@ def _put(session: Session, path: str, document: Document, tag: str, remedy: list
     )
 
 
-def _store(
-    session: Session, path: str, base: Document, mine: Document, tag: str, remedy: list[str]
-) -> tuple[Document, int]:
+def _store(session: Session, path: str, base: Document, mine: Document, tag: str, remedy: list[str]) -> tuple[Document, int]:
     """Store an edit; when somebody was faster, on top of theirs, if both can hold. `remedy` is what passes a guard."""
     for _ in range(_ATTEMPTS):
         try:

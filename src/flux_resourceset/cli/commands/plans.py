@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from flux_resourceset import client
@@ -76,6 +76,8 @@ def _are_objects(value: Any) -> bool:
 
 def show(session: Session, plan: Plan, names: Sequence[str] = ()) -> None:
     """The API's object for programs; for people, who gets what, what is odd about it, and what would hold it up."""
+    if session.values.flag("render") and not session.output.human:
+        session.say("note: --render is for people; say -o table to see the objects")
     session.output.value(plan, lambda: lines(session, session.output, plan), names)
     warn(session, plan)
 
@@ -91,10 +93,12 @@ def lines(session: Session, output: Output, plan: Plan) -> Iterator[str]:
     shown = groups if session.values.flag("full") else groups[:SHOWN_GROUPS]
     if not groups and "groups" in plan:
         yield "no cluster would get other inputs"
+    rendered = _rendering(session, output, plan) if groups and session.values.flag("render") else lambda group: ()
     for group in shown:
         yield output.coloured(_headline(group, session.values.flag("full")), "bold")
         for change in group["changes"]:
             yield from _change_lines(output, change)
+        yield from rendered(group)
     hidden = _number(plan.get("groups_total")) - len(shown)
     if hidden > 0:
         yield f"… and {_plural(hidden, 'more group')} of clusters; --full shows all"
@@ -137,6 +141,21 @@ def _value(output: Output, field: Mapping[str, Any], side: str, meaning: str) ->
     return output.coloured(text, meaning)
 
 
+def _rendering(session: Session, output: Output, plan: Plan) -> Callable[[Mapping[str, Any]], Iterable[str]]:
+    from flux_resourceset.cli.cluster import planned_objects, simulated_state  # not before: it takes all that renders
+
+    comparison = planned_objects.Comparison(session, plan)
+
+    def lines(group: Mapping[str, Any]) -> Iterator[str]:
+        id, changes = comparison.of_group(group)
+        yield f"  objects of {id}:" + ("" if changes else " none would change")
+        for change in changes:
+            yield f"    {output.coloured(change.sign, simulated_state.MEANINGS[change.sign])} {change}"
+            yield from (f"        {field}" for field in change.fields)
+
+    return lines
+
+
 def tripped(plan: Plan) -> list[dict[str, Any]]:
     """The guards that would hold it up."""
     return [guard for guard in plan.get("guards", ()) if guard.get("tripped")]
@@ -147,8 +166,9 @@ def _held_up(guard: Mapping[str, Any]) -> str:
     if guard.get("guard") == "freeze":
         until = f", until {guard['until']}" if guard.get("until") else ""
         clusters = _plural(guard.get("count"), "cluster")
-        return f"{clusters} would be changed under freeze {guard.get('id')} ({guard.get('reason')}{until}); {options} with --reason"
-    return f"{_numbers(guard)}; {options}"
+        freeze = f"freeze {guard.get('id')} ({guard.get('reason')}{until})"
+        return f"{clusters} would be changed under {freeze}; it passes with {options} and a --reason"
+    return f"{_numbers(guard)}; it passes with {options}"
 
 
 def _numbers(guard: Mapping[str, Any]) -> str:
@@ -254,7 +274,8 @@ def _with_command(session: Session, what: str, confirm: Mapping[str, Any], remed
     """A line that ends with the command that would do it: no option of it twice, and none behind a --."""
     import shlex
 
-    words = list(remedy if remedy is not None else _without(session.words, [_OPTIONS[name] for name in confirm if name in _OPTIONS]))
+    renewed = [_OPTIONS[name] for name in confirm if name in _OPTIONS]
+    words = list(remedy if remedy is not None else _without(session.words, renewed))
     added = _options(confirm)
     if "X-Override-Freeze" in confirm and "reason" not in session.values:
         added += ["--reason", "TEXT"]

@@ -92,7 +92,12 @@ def groups() -> tuple[Group, ...]:
                 "Load an exported fleet into the server.",
                 "commands.export_import:load",
                 arguments=(Argument("file", "An export; - for stdin.", completes="file"),),
-                options=(Option("--merge", "Also into a store that is not empty: same ids are replaced, the others stay."), YES, DRY_RUN, *WRITING),
+                options=(
+                    Option("--merge", "Also into a store that is not empty: same ids are replaced, the others stay."),
+                    YES,
+                    DRY_RUN,
+                    *WRITING,
+                ),
                 examples=("import fleet.json --yes", "import - --merge --yes < fleet.json"),
                 details="Refused when the checksum does not fit, or when the store is not empty and --merge is not given.",
             )

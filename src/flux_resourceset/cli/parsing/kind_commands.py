@@ -89,7 +89,8 @@ def _commands(kind: Kind, word: str) -> Iterator[Command]:
         yield _update(kind, word)
     if "put" in of_one and "get" in of_one:
         yield Command(
-            (word, "edit"), f"Change one {kind.singular} in $EDITOR.", "commands.editing:edit", (_id(kind),), WRITING, kind=kind.name,
+            (word, "edit"), f"Change one {kind.singular} in $EDITOR.", "commands.editing:edit", (_id(kind),), WRITING,
+            kind=kind.name,
             examples=(f"{word} edit {example_id(kind)}",),
             details="When others change other fields meanwhile, both changes hold; when they change the same field, "
             "the edited file is kept and the exit code is 6.",
@@ -133,7 +134,8 @@ def _list(kind: Kind, word: str) -> Command:
 
 def _create(kind: Kind, word: str) -> Command:
     fields = create_fields(kind)
-    needed = {*kind.required, *next(iter(kind.schema.get("anyOf", ())), {}).get("required", ())}
+    either = kind.schema.get("anyOf") or [{}]
+    needed = {*kind.required, *either[0].get("required", ())}
     given = " ".join(_shown(field) for field in fields if field.name in needed)
     optional = next((field for field in fields if field.shape == "map"), None)
     given = given or (_shown(optional) if optional else "")
@@ -145,7 +147,15 @@ def _create(kind: Kind, word: str) -> Command:
         f"Create one {kind.singular}" + (", and assign it to clusters." if assignable else "."),
         "commands.kind_verbs:create",
         (_id(kind),),
-        (*(field.option for field in fields), *_targets(kind), _FROM_FILE, _UPDATE, DRY_RUN, *((YES,) if assignable else ()), *WRITING),
+        (
+            *(field.option for field in fields),
+            *_targets(kind),
+            _FROM_FILE,
+            _UPDATE,
+            DRY_RUN,
+            *((YES,) if assignable else ()),
+            *WRITING,
+        ),
         (plain, *assigned, f"{word} create {example_id(kind)} --from-file {word}.yaml"),
         "If it exists with equal content, nothing happens; with other content it is refused, unless --update is given. "
         + (f"Without a cluster option it is only created. {_BULK}" if assignable else ""),
