@@ -89,7 +89,7 @@ class Cli:
         *words: str,
         answers: str = "",
         piped: Mapping[str, Any] | None = None,
-        watch: Callable[[str], object] = lambda shown: None,  # is given all that was shown so far, whenever it is more
+        watch: Callable[[str], object] = lambda shown: None,  # is given all that was shown so far, whenever it is more; text is typed
     ) -> Done:
         """Run with a terminal for all three streams; `err` is empty, for a terminal shows both in one."""
         master, slave = pty.openpty()
@@ -115,7 +115,9 @@ def _read(master: int, process: subprocess.Popen[bytes], watch: Callable[[str], 
             except OSError:  # the other end is closed
                 break
             shown += chunk
-            watch(shown.decode(errors="replace"))  # its end may be half a character
+            typed = watch(shown.decode(errors="replace"))  # its end may be half a character
+            if isinstance(typed, str):
+                os.write(master, typed.encode())
         elif process.poll() is not None:
             break
     process.wait(10)
