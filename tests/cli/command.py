@@ -89,9 +89,12 @@ class Cli:
         *words: str,
         answers: str = "",
         piped: Mapping[str, Any] | None = None,
-        watch: Callable[[str], object] = lambda shown: None,  # is given all that was shown so far, whenever it is more; text is typed
+        watch: Callable[[str], object] = lambda shown: None,  # is given all that was shown so far, whenever it is more
     ) -> Done:
-        """Run with a terminal for all three streams; `err` is empty, for a terminal shows both in one."""
+        """Run with a terminal for all three streams; `err` is empty, for a terminal shows both in one.
+
+        Text that `watch` gives is typed.
+        """
         master, slave = pty.openpty()
         environment = {**self.environment, "TERM": "xterm"}
         with subprocess.Popen(

@@ -95,25 +95,21 @@ def test_a_write_without_effect_says_so(cli: Cli) -> None:
 def test_at_most_twenty_groups_are_shown_unless_all_are_wanted(cli: Cli, api: httpx.Client) -> None:
     clusters = [
         {"kind": "cluster", "id": f"many-{n:02}", "cluster_name": "m", "cluster_dns": f"many-{n:02}.example.com",
-         "environment": "dev", "namespaces": [{"id": "podinfo"}], "platform_components": [{"id": "podinfo", "oci_tag": f"1.0.{n}"}]}
+         "environment": "dev", "namespaces": [{"id": "podinfo"}], "platform_components": [{"id": "podinfo"}]}
         for n in range(22)
     ]  # fmt: skip
-    text = yaml.safe_dump_all(
-        [{**cluster, "patches": {"podinfo": {f"key{n}": "1"}}} for n, cluster in enumerate(clusters)]
-    )
+    text = yaml.safe_dump_all([{**cluster, "patches": {"podinfo": {f"key{n}": "1"}}} for n, cluster in enumerate(clusters)])
     cli.ok("apply", "-f", "-", stdin=text)
-    other = yaml.safe_dump_all(
-        [{**cluster, "patches": {"podinfo": {f"key{n}": "2"}}} for n, cluster in enumerate(clusters)]
-    )
+    other = yaml.safe_dump_all([{**cluster, "patches": {"podinfo": {f"key{n}": "2"}}} for n, cluster in enumerate(clusters)])
     few = cli.ok("plan", "-f", "-", "-o", "table", stdin=other).out
     assert few.count("1 cluster (dev 1)") == 20
     assert "… and 2 more groups of clusters; --full shows all" in few
     assert "in all: 22 clusters would get other inputs: 0 added, 0 removed, 22 changed" in few
     assert cli.ok("plan", "-f", "-", "-o", "table", "--full", stdin=other).out.count("1 cluster (dev 1)") == 22
-    grown = cli.ok("namespace", "update", "podinfo", "--label", "a=b", "--dry-run", "-o", "table").out
-    assert "many-03 and 18 more" in grown
-    assert "many-21" in cli.ok("namespace", "update", "podinfo", "--label", "a=b", "--dry-run", "-o", "table", "--full").out
-    assert len(cli.ok("namespace", "update", "podinfo", "--label", "a=b", "--dry-run", "--full").data["groups"][0]["clusters"]) == 23
+    words = ("namespace", "update", "podinfo", "--label", "a=b", "--dry-run")
+    assert "many-03 and 18 more" in cli.ok(*words, "-o", "table").out
+    assert "many-21" in cli.ok(*words, "-o", "table", "--full").out
+    assert len(cli.ok(*words, "--full").data["groups"][0]["clusters"]) == 23
     for cluster in clusters:
         assert api.delete(f"/clusters/{cluster['id']}").status_code < 300
 
@@ -132,14 +128,15 @@ def test_render_shows_the_objects_of_one_cluster_of_each_group(cli: Cli, api: ht
 
 def test_rendered_inputs_are_those_that_flux_then_gets(cli: Cli, api: httpx.Client) -> None:
     """Objects of the plan, against those of the cluster once it is done: merged here, and by the server."""
-    words = ("component", "create", "both", "--component-path", "x", "--oci-url", "https://charts.example.com", "--oci-tag", "1.0.0")
-    more = ("--depends-on", "podinfo", "--cluster", "plan-1")
-    said = cli.ok(*words, *more, "--dry-run", "--render", "-o", "table").out
-    cli.ok(*words, *more)
+    chart = ("--component-path", "x", "--oci-url", "https://charts.example.com", "--oci-tag", "1.0.0")
+    words = ("component", "create", "both", *chart, "--depends-on", "podinfo", "--cluster", "plan-1")
+    said = cli.ok(*words, "--dry-run", "--render", "-o", "table").out
+    cli.ok(*words)
     objects = [item for item in yaml.safe_load_all(cli.ok("render", "plan-1", "--view", "platform-components").out) if item]
     made = {f"{item['kind']} flux-system/{item['metadata']['name']}" for item in objects if "both" in item["metadata"]["name"]}
     assert made == {line[6:] for line in said.splitlines() if line.startswith("    + ")}
-    later = cli.ok("component", "patch", "both", "--cluster", "plan-1", "--set", "a.b=c", "--dry-run", "--render", "-o", "table").out
+    patch = ("component", "patch", "both", "--cluster", "plan-1", "--set", "a.b=c")
+    later = cli.ok(*patch, "--dry-run", "--render", "-o", "table").out
     assert "    ~ HelmRelease flux-system/platform-both\n" in later
     assert "digest" not in later
     cli.ok("component", "unassign", "both", "--cluster", "plan-1")
