@@ -49,8 +49,11 @@ IN_TURN = "test_only_so_many_run_at_a_time_and_whoever_leaves_makes_room"
 
 SUBJECTS = (
     _module("merge", 20, "unit/test_merge.py property/test_merge_laws.py"),
-    _module("answers", 15, "unit/test_merge.py property/test_merge_laws.py", "unit/test_fleet.py unit/test_effects.py",
+    _module("answers", 15, "unit/test_merge.py property/test_merge_laws.py", "unit/test_fleet.py",
             "api/test_flux_answers.py"),
+    _module("effects", 20, "unit/test_effects.py property/test_plan_laws.py", "api/test_plans.py"),
+    _module("plans", 10, "unit/test_effects.py property/test_plan_laws.py", "api/test_plans.py"),
+    _module("guards", 15, "unit/test_effects.py property/test_plan_laws.py", "api/test_guards.py"),
     _module("fleet", 30, "unit/test_fleet.py unit/test_limits.py", "property/test_fleet_coherence.py",
             "api/test_flux_answers.py api/test_readers.py", "faults/test_kind_files.py"),
     _module("changes", 15, "unit/test_fleet.py unit/test_ledger.py unit/test_transactions.py", "property/test_fleet_coherence.py",
