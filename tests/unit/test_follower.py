@@ -622,6 +622,37 @@ def test_pages_add_up_to_what_was_asked_for(
     assert all(len(page) <= max(1, changes_of_a_page // 2) for page in pages)
 
 
+def test_a_log_that_was_folded_beyond_what_was_followed_is_loaded_anew() -> None:
+    store = MemoryStore()
+    writer, behind = samples.ledger_of(KNOWN, store), samples.ledger_of(KNOWN, store).follower
+    for name in ("a", "b", "c"):
+        samples.create(writer, "namespaces", namespace(name))
+    with store.begin() as transaction:
+        assert transaction.fold(3) == 2
+    behind.refresh()
+    assert (set(behind.fleet.documents["namespaces"]), behind.fleet.revision) == ({"a", "b", "c"}, 3)
+    assert behind.fleet.head == writer.fleet.head
+
+
+def test_what_was_folded_away_is_said_to_be_gone() -> None:
+    ledger = samples.ledger_of(KNOWN)
+    for name in ("a", "b", "c"):
+        samples.create(ledger, "namespaces", namespace(name))
+    with ledger.follower.store.begin() as transaction:
+        transaction.fold(3)
+
+    async def test() -> None:
+        followed = ledger.follower
+        assert [each.revision for page in await followed.find(Query(after=2)) for each in page] == [3]
+        assert [each.revision for page in await followed.find(Query()) for each in page] == [3]
+        assert [[each.revision for each in await followed.entry(revision)] for revision in (3, 4, 0)] == [[3], [], []]
+        for ask in (followed.find(Query(after=1)), followed.entry(2)):
+            with pytest.raises(errors.Compacted, match="the oldest that can be asked for is revision 2"):
+                await ask
+
+    asyncio.run(test())
+
+
 def test_one_entry_is_read_by_its_revision() -> None:
     ledger = samples.ledger_of(KNOWN)
     for id in ("a", "b", "c"):
