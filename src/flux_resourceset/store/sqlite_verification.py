@@ -67,7 +67,7 @@ def _replay(db: sqlite3.Connection, state: State) -> None:
     for row in db.execute(_ENTRIES):
         revision += 1
         if row[0] != revision:
-            raise _Wrong(revision, f"its entry is missing; the next one is {row[0]}" if row[0] > revision else "it is twice")
+            raise _Wrong(revision, f"an entry of revision {row[0]} stands in its place")
         try:
             entry = _entry(db, row, state)
         except (errors.Doubt, msgspec.DecodeError, msgspec.ValidationError, TypeError) as exc:
