@@ -46,6 +46,7 @@ DRAFTING = (
 ASKING = "api/test_documents.py api/test_sub_resources.py api/test_warnings.py api/test_bodies.py api/test_flux_answers.py"
 ONE_PASS = "test_a_dense_catalog_is_searched_for_cycles_in_one_pass"
 IN_TURN = "test_only_so_many_run_at_a_time_and_whoever_leaves_makes_room"
+PAST = "contract/test_past_contract.py contract/test_log_contract.py property/test_store_machine.py"
 
 SUBJECTS = (
     _module("merge", 20, "unit/test_merge.py property/test_merge_laws.py"),
@@ -71,6 +72,11 @@ SUBJECTS = (
     _module("http/poll", 20, " ".join(f"api/test_fast_path.py::{name}" for name in TAKEN),
             "api/test_flux_answers.py api/test_authentication.py api/test_service_paths.py", "api/test_readers.py",
             "api/test_patience.py api/test_shutdown.py api/test_problems.py api/test_fast_path.py"),
+    _module("store/deltas", 6, "property/test_delta_laws.py"),
+    _module("store/sqlite_bodies", 10, PAST, "contract/test_sqlite_store.py contract/test_verification.py"),
+    _module("store/sqlite_names", 6, PAST, "contract/test_store_contract.py contract/test_verification.py"),
+    _module("store/sqlite_past", 6, PAST, "contract/test_verification.py"),
+    _module("store/sqlite_verification", 10, "contract/test_verification.py"),
     _view("namespaces/resourceset", 8),
     _view("platform-components/resourceset", 25),
     _view("rolebindings/resourceset", 8),
