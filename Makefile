@@ -65,6 +65,8 @@ bench: $(VENV)/dev ## measure, against named anchors (uses nginx and wrk where t
 	$(BIN)/python bench/cli.py
 	$(BIN)/python bench/batch.py
 	$(BIN)/python bench/stall.py
+	$(BIN)/python bench/plan.py
+	$(BIN)/python bench/feed.py
 
 lock: $(VENV)/runtime ## renew the pinned requirement files
 	$(BIN)/pip install --quiet uv

@@ -32,7 +32,6 @@ class InputChange(NamedTuple):
     change: Literal["added", "removed", "changed"]
     fields: tuple[dict[str, Any], ...]  # of a changed one
     shown: bytes  # the above, encoded: equal for whatever looks equal
-    content: bytes  # a digest of the whole input before and after
 
     def described(self) -> dict[str, Any]:
         about = {"view": self.view, "input": self.input, "change": self.change}
@@ -46,6 +45,7 @@ class ClusterEffect(NamedTuple):
     before: str | None  # its environment; None: it was not there
     after: str | None  # the same; None: it is gone
     changes: tuple[InputChange, ...]
+    content: bytes  # a digest of the whole inputs that change, before and after
 
     @property
     def environment(self) -> str:
@@ -106,28 +106,41 @@ def _touched(before: Overlay, after: Overlay, changed: Iterable[Key]) -> dict[st
     return {id: dict(views) for id, views in touched.items()}
 
 
+class _Said(NamedTuple):
+    """What makes an input beside its definition, encoded: two are equal when these are."""
+
+    reference: bytes = b""
+    wait_for: bytes = b""
+    patches: bytes = b""
+
+
 class _Comparison:
     """Of answers before and after; what clusters have in common is compared once."""
 
     def __init__(self, before: Overlay, after: Overlay) -> None:
         self._before, self._after = before, after
+        self._defined_anew = {name for name, _ in (*before.after, *after.after)}  # kinds of which documents changed
         self._definitions: dict[str, tuple[dict[str, Document], dict[str, Document]]] = {}  # by kind
-        self._compared: dict[tuple[str, str, bytes, bytes], InputChange | None] = {}
+        self._digests: dict[tuple[str, str], bytes] = {}  # of a definition before and after, by kind and id
+        self._compared: dict[tuple[str, str, _Said, _Said], InputChange | None] = {}
 
     def of_cluster(self, id: str, touched: _Touched) -> ClusterEffect:
         old, new = self._before.get(CLUSTERS, id), self._after.get(CLUSTERS, id)
         found: list[InputChange] = []
-        for name, only in touched.items():
+        content = hashlib.sha256()
+        for name, inputs in touched.items():
             self._before.budget.spend()
             kind = self._before.kinds.referenced_by_name[name]
             olds, news = self._sides(kind)
             if old is None or new is None or old["cluster_dns"] == new["cluster_dns"]:
-                found += self._changes(kind, _inputs(kind, old, olds, only), _inputs(kind, new, news, only))
+                only = self._only(kind, old, new) if inputs is None and old and new else inputs
+                found += self._changes(kind, _inputs(kind, old, olds, only), _inputs(kind, new, news, only), content)
             else:  # answers belong to id and name together
-                found += self._changes(kind, _inputs(kind, old, olds, only), {})
-                found += self._changes(kind, {}, _inputs(kind, new, news, only))
+                found += self._changes(kind, _inputs(kind, old, olds, inputs), {}, content)
+                found += self._changes(kind, {}, _inputs(kind, new, news, inputs), content)
         found.sort(key=lambda item: item.shown)
-        return ClusterEffect(id, old["environment"] if old else None, new["environment"] if new else None, tuple(found))
+        environments = (old["environment"] if old else None, new["environment"] if new else None)
+        return ClusterEffect(id, *environments, tuple(found), content.digest())
 
     def _sides(self, kind: Referenced) -> tuple[dict[str, Document], dict[str, Document]]:
         """The definitions of a kind, before and after."""
@@ -136,35 +149,66 @@ class _Comparison:
             sides = self._definitions[kind.name] = self._before.documents(kind.name), self._after.documents(kind.name)
         return sides
 
-    def _changes(self, kind: Referenced, old: dict[str, Assignment], new: dict[str, Assignment]) -> Iterator[InputChange]:
-        for id in old.keys() | new.keys():
+    def _only(self, kind: Referenced, old: Document, new: Document) -> Container[str] | None:
+        """The inputs of a changed cluster that can differ, where that is easily told; None: all of them."""
+        field = kind.cluster_field
+        if kind.name in self._defined_anew or _encode(old[field]) != _encode(new[field]):
+            return None
+        if not kind.patches:
+            return ()
+        before, after = old["patches"], new["patches"]
+        return {id for id in before.keys() | after.keys() if _canonical(before.get(id)) != _canonical(after.get(id))}
+
+    def _changes(
+        self, kind: Referenced, old: dict[str, Assignment], new: dict[str, Assignment], content: hashlib._Hash
+    ) -> Iterator[InputChange]:
+        for id in sorted(old.keys() | new.keys()):
             before, after = old.get(id), new.get(id)
-            if before is not None and after is not None and all(map(_is, before, after)):
+            was, will = _said(before), _said(after)
+            if was == will and before and after and before.definition is after.definition:
                 continue
-            key = kind.name, id, _said(before), _said(after)
-            if key not in self._compared:
-                self._before.budget.spend()
-                self._compared[key] = _compared(kind, id, before, after)
-            change = self._compared[key]
+            change = self._change(kind, id, (before, was), (after, will))
             if change is not None:
+                content.update(b"\0".join((change.shown, *was, *will, self._digest(kind, id))))
                 yield change
 
+    def _change(
+        self, kind: Referenced, id: str, before: tuple[Assignment | None, _Said], after: tuple[Assignment | None, _Said]
+    ) -> InputChange | None:
+        (old, was), (new, will) = before, after
+        if old and new and was.patches == will.patches:  # they differ from cluster to cluster, and make no difference here
+            old, new = old._replace(patches={}), new._replace(patches={})
+            was, will = was._replace(patches=b""), will._replace(patches=b"")
+        key = kind.name, id, was, will
+        if key not in self._compared:
+            self._before.budget.spend()
+            self._compared[key] = _compared(kind, id, old, new)
+        return self._compared[key]
 
-def _is(first: object, second: object) -> bool:
-    return first is second
+    def _digest(self, kind: Referenced, id: str) -> bytes:
+        digest = self._digests.get((kind.name, id))
+        if digest is None:
+            olds, news = self._sides(kind)
+            digest = hashlib.sha256(_canonical((olds.get(id), news.get(id)))).digest()
+            self._digests[kind.name, id] = digest
+        return digest
 
 
 def _inputs(
     kind: Referenced, cluster: Document | None, definitions: dict[str, Document], only: Container[str] | None
 ) -> dict[str, Assignment]:
-    if cluster is None:
+    if cluster is None or only == ():
         return {}
     return {item.reference["id"]: item for item in merge.assignments(kind, cluster, definitions, only)}
 
 
-def _said(item: Assignment | None) -> bytes:
-    """All that makes an input, but for its definition."""
-    return b"" if item is None else _encode((item.reference, item.patches, item.wait_for))
+def _said(item: Assignment | None) -> _Said:
+    if item is None:
+        return _NOTHING_SAID
+    return _Said(_canonical(item.reference), _canonical(item.wait_for), _canonical(item.patches))
+
+
+_NOTHING_SAID = _Said()
 
 
 def _compared(kind: Referenced, id: str, before: Assignment | None, after: Assignment | None) -> InputChange | None:
@@ -180,8 +224,7 @@ def _compared(kind: Referenced, id: str, before: Assignment | None, after: Assig
         fields = tuple(differences.fields(differences.of_inputs(old, new)))
         if not fields:
             return None
-    shown = _canonical((kind.endpoint, id, change, fields))
-    return InputChange(kind.endpoint, id, change, fields, shown, hashlib.sha256(_canonical((old, new))).digest())
+    return InputChange(kind.endpoint, id, change, fields, _canonical((kind.endpoint, id, change, fields)))
 
 
 def _runs(content: Input) -> bool:

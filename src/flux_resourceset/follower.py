@@ -56,6 +56,7 @@ class Follower:
         self.seen = clock()  # when the store was last found readable, or else since when it was not
         self.views: tuple[changes.View, ...] = ()  # that the store's documents were written for
         self.own_step: fleet.Step | None = None  # that this very process is committing
+        self.listeners: set[Callable[[], None]] = set()  # are told at once of what this process has written
         self._open_store = open_store
         self._store: Store | None = None  # belongs to the thread that catches up, while one does
         self._version: object = None

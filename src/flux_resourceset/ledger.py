@@ -309,6 +309,8 @@ class Ledger:
             return
         if self.follower.own_step is not None and self.follower.own_step.before == self.fleet.head:  # else a poll was faster
             self.fleet.take(self.follower.own_step)
+        for listener in self.follower.listeners:
+            listener()
         log.info(
             "changed",
             extra={

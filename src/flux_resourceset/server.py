@@ -33,7 +33,7 @@ from flux_resourceset import (
     upkeep,
 )
 from flux_resourceset.follower import Follower
-from flux_resourceset.http import app, metrics, ordinary, poll
+from flux_resourceset.http import app, feed, metrics, ordinary, poll
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.kinds.model import Kinds
 from flux_resourceset.ledger import Ledger
@@ -210,13 +210,15 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, fast: poll.Fast, ledger: Ledger) -> None:
+    def __init__(self, config: uvicorn.Config, fast: poll.Fast, followed: feed.Feed, ledger: Ledger) -> None:
         super().__init__(config)
         self._fast = fast
+        self._feed = followed
         self._ledger = ledger
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._fast.close()  # idle connections of Flux, which uvicorn does not know of
+        self._feed.close()  # they would never end by themselves
         self._ledger.stop_rehearsals()  # nothing is lost with them
         await super().shutdown(sockets)
 
@@ -253,7 +255,8 @@ async def _run(
     measures = metrics.Metrics(ledger.follower)
     made = openapi.Lazy(ledger.kinds, writable=configured.crud)
     document = made if own_document is None else lambda: own_document
-    table = app.routes(ledger.kinds, ledger, measures, document, configured.crud, configured.openapi_public)
+    followed = feed.Feed(ledger.follower, measures, known)
+    table = app.routes(ledger.kinds, ledger, measures, document, configured.crud, configured.openapi_public, followed)
     gate = app.Gate(table, known, measures, configured.crud)
     fast = poll.Fast(ledger.follower, known, measures)
     server = _Server(
@@ -269,6 +272,7 @@ async def _run(
             timeout_graceful_shutdown=DRAIN_SECONDS,
         ),
         fast,
+        followed,
         ledger,
     )
     address = ":".join(map(str, listener.getsockname()[:2]))

@@ -15,6 +15,7 @@ COUNT = 2  # more would only take turns from the event loop
 # Each waits for its own kind only: however many read, whoever writes or polls does not stand in their queue.
 FOR_READS = ThreadPoolExecutor(COUNT, "for-reads")
 FOR_WRITES = ThreadPoolExecutor(1, "for-writes")  # their bodies and answers; the ledger has a thread for transactions
+FOR_FOLLOWERS = ThreadPoolExecutor(1, "for-followers")  # the log, for those who are told of what is new
 FOR_POLLS = ThreadPoolExecutor(1, "for-polls")  # the fleet list; every other poll is answered on the event loop
 
 

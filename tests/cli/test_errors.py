@@ -292,13 +292,46 @@ def test_a_page_is_neither_printed_as_inputs_nor_stored_as_a_backup(cli: Cli, tm
 def test_following_waits_for_a_server_that_is_not_ready_and_ends_when_it_refuses(cli: Cli) -> None:
     entry = '[{"revision": 7, "time": "2026-01-31T12:00:00Z", "actor": "write", "changes": []}]'
     busy = reply("503 Service Unavailable", '{"detail": "not ready"}')
-    found = Impostor(reply("200 OK", "[]"), busy, reply("200 OK", entry), reply("401 Unauthorized", "{}"))
+    none = reply("200 OK", "[]")  # an older server, which knows no streams
+    found = Impostor(none, none, busy, reply("200 OK", entry), reply("401 Unauthorized", "{}"))
     try:
         done = cli.but(FLUX_API_URL=found.url)("changes", "--follow", "-o", "name")
     finally:
         found.close()
     assert (done.code, done.out) == (3, "7\n")
     assert "not ready; still trying" in done.err
+
+
+def test_following_reads_a_stream_and_says_when_the_log_is_another_one(cli: Cli) -> None:
+    def entry(revision: int) -> str:
+        change = {"kind": "namespaces", "id": "n", "operation": "create", "before": None, "after": {"id": "n"}}
+        return json.dumps({"revision": revision, "time": "2026-01-31T12:00:00Z", "actor": "write", "changes": [change]})
+
+    def stream(*events: str) -> bytes:
+        return reply("200 OK", "".join(f"{event}\n\n" for event in events), "text/event-stream")
+
+    found = Impostor(
+        stream(":\nid: e-6"),
+        reply("200 OK", f"[{entry(6)}, {entry(5)}]"),
+        stream(f"id: e-7\nevent: change\ndata: {entry(7)}"),
+        stream('id: f-2\nevent: reset\ndata: {"revision": 2}', f"id: f-3\nevent: change\ndata: {entry(3)}"),
+        reply("401 Unauthorized", "{}"),
+    )
+    try:
+        done = cli.but(FLUX_API_URL=found.url)("changes", "--follow", "-o", "name")
+    finally:
+        found.close()
+    assert (done.code, done.out.split()) == (3, ["5", "6", "7", "3"])
+    assert "it goes on from now" in done.err
+
+
+@pytest.mark.parametrize("event", ["id: x\nevent: change\ndata: {}", "id: e-1\nevent: change\ndata: []"])
+def test_a_stream_that_is_not_understood_ends_the_command(cli: Cli, event: str) -> None:
+    found = Impostor(reply("200 OK", f"{event}\n\n", "text/event-stream"), reply("200 OK", "[]"))
+    try:
+        assert "not understood" in cli.but(FLUX_API_URL=found.url).refused(5, "changes", "--follow", "-o", "name")[0]
+    finally:
+        found.close()
 
 
 def test_a_read_only_server_is_told_apart(cli: Cli, server: live.Server, tmp_path: object) -> None:

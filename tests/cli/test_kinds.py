@@ -132,6 +132,13 @@ def test_completion_offers_commands_options_ids_and_files(cli: Cli, offline: Cli
     assert "--cluster" in offered("namespace", "assign", "--")
     assert "--cluster" in offered("namespace", "assign", "x", "")
     assert offered("namespace", "assign", "x", "-o", "--", "--al") == ["--all"], "here -- is a value"
+    assert offered("namespace", "-o", "y") == ["yaml"], "also between the words"
+    assert offered("nothing", "") == offered("namespace", "nothing", "") == [], "no such command"
+    assert "cluster" in offered(), "a line without words"
+    assert offered("help", "name") == ["namespace"]
+    assert offered("help", "namespace", "as") == ["assign"]
+    for words in (("namespace", "get", "x", "--help"), ("--help", "namespace", "get", "x"), ("help", "namespace", "get", "x")):
+        assert "--output" in offered(*words, "--"), "who asked for help may go on"
     assert offered("completion", "") == ["bash", "zsh", "fish"]
     assert offered("explain", "clu") == ["cluster"]
     assert offered("inputs", "dns", "role") == ["rolebindings"]

@@ -61,6 +61,25 @@ def test_global_options_work_before_between_and_after_the_words_of_a_command(cli
     assert cli.ok("-o", "name", "cluster", "get", "demo-cluster-01").out == wanted
     assert cli.ok("cluster", "-o", "name", "get", "demo-cluster-01").out == wanted
     assert cli.ok("--output=name", "cluster", "get", "--timeout", "5", "demo-cluster-01").out == wanted
+    assert cli.ok("-o=name", "cluster", "get", "--", "demo-cluster-01").out == wanted
+    assert cli.ok("-o", "name", "--", "cluster", "get", "demo-cluster-01").out == wanted
+
+
+def test_options_of_a_command_may_stand_between_its_words(cli: Cli) -> None:
+    wanted = cli.ok("cluster", "list", "--limit", "1", "-o", "name").out
+    assert cli.ok("cluster", "--limit", "1", "list", "-o", "name").out == wanted
+    assert cli.ok("-o", "name", "cluster", "--limit=1", "list").out == wanted
+    assert cli.refused(2, "cluster", "--limit", "1", "list", "--limit", "2") == ["--limit is given twice"]
+    assert cli.refused(2, "-o", "json", "cluster", "list", "-o", "yaml") == ["-o is given twice"]
+    assert cli.refused(2, "cluster", "--limt", "1", "list")[0].startswith("unknown option --limt (did you mean --limit?)")
+
+
+def test_help_comes_whatever_else_is_wrong_with_a_command(cli: Cli) -> None:
+    wanted = cli.ok("cluster", "get", "--help").out
+    assert "Usage: flux-resourceset-cli cluster get <id>" in wanted
+    for words in ("help cluster get", "--help cluster get", "cluster -h get a b", "cluster get --limt 3 --help"):
+        assert cli.ok(*words.split()).out == wanted
+    assert "Usage: flux-resourceset-cli cluster <command>" in cli.ok("help", "cluster").out
 
 
 def test_the_change_log_is_newest_first_and_can_be_filtered(cli: Cli) -> None:

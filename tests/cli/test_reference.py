@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import live
-from flux_resourceset.cli import known_kinds, program, reference_page
+from flux_resourceset.cli import command_tree, known_kinds, reference_page
 from flux_resourceset.cli.parsing import command_table
 from flux_resourceset.cli.parsing.grammar import Command
 
@@ -22,7 +22,7 @@ def test_every_command_is_explained_has_an_example_and_can_run(command: Command)
         assert option.help.endswith("."), option
     for argument in command.arguments:
         assert argument.help.endswith("."), argument
-    assert callable(program.function(command))
+    assert callable(command_tree.function(command))
 
 
 def test_no_option_of_a_command_is_spelled_like_another_of_it() -> None:

@@ -51,6 +51,14 @@ def test_deleting_asks_and_takes_no_for_an_answer(cli: Cli, api: httpx.Client) -
     assert api.get("/namespaces/asked").status_code == 404
 
 
+def test_a_question_is_asked_again_until_it_is_answered_and_can_be_left(cli: Cli, api: httpx.Client) -> None:
+    cli.ok("namespace", "create", "left")
+    left = cli.on_terminal("namespace", "delete", "left", answers="perhaps\n\x04")
+    assert left.out.count("[y/N]") == 2
+    assert left.code == 130
+    assert api.get("/namespaces/left").status_code == 200
+
+
 def test_several_clusters_are_asked_about_and_one_is_not(cli: Cli, api: httpx.Client) -> None:
     for name in ("asked-a", "asked-b"):
         body = {"id": name, "cluster_name": name, "cluster_dns": f"{name}.example.com", "environment": "uat"}

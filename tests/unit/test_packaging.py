@@ -23,8 +23,8 @@ def names(requirements: list[str]) -> set[str]:
     return {re.split(r"[<>=;]", line)[0].strip().lower().replace("-", "_") for line in requirements}
 
 
-def test_the_command_line_asks_for_nothing_but_yaml_and_names() -> None:
-    assert names(PROJECT["dependencies"]) == {"pyyaml", "text_unidecode"}
+def test_the_command_line_asks_for_nothing_but_words_yaml_and_names() -> None:
+    assert names(PROJECT["dependencies"]) == {"click", "pyyaml", "text_unidecode"}
 
 
 def test_the_pinned_requirements_are_what_the_project_asks_for() -> None:

@@ -2,15 +2,16 @@
 
 __main__        python -m flux_resourceset.cli
 program         from the words of a command line to an exit code
-completion      what could follow in an unfinished one
+command_tree    the table of commands as groups and commands of click
 reference_page  docs/cli.md
+completion      what could stand in a place of a command line
 commands/       what commands do, a module per group of them
 cluster/        bootstrap, render and simulate: the cluster's side of the API
 session         one run of one command: what was asked, where to ask, how to answer
 config          where the server is, and which tokens to use
 document_files  documents in files
 output/         what is printed: data, messages, help
-parsing/        the grammar of command lines, and the tables of commands
+parsing/        the tables of commands, and what words say of their options
 known_kinds     the kinds, as a server describes them
 builtin_kinds   the built-in ones, for when there is no server: made by `make generate`
 failures        exit codes, and what goes wrong

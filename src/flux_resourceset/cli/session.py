@@ -7,9 +7,12 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
+import click
+
 from flux_resourceset.cli import config, failures, known_kinds, windows
 from flux_resourceset.cli.known_kinds import Kind, Kinds, ReferencedKind
 from flux_resourceset.cli.output import printing
+from flux_resourceset.cli.output.terminal_text import printable
 from flux_resourceset.cli.parsing.grammar import Command
 from flux_resourceset.cli.parsing.values import Values
 
@@ -33,6 +36,10 @@ class Session:
 
     def begin(self, command: Command, values: Values) -> None:
         self.command, self.values = command, values
+
+    @property
+    def asks_help(self) -> bool:
+        return self.values.flag("help")
 
     # Asking
 
@@ -123,6 +130,7 @@ class Session:
             self._kinds = known_kinds.from_server(self.client, self.environment)
         return self._kinds
 
+    @functools.cached_property
     def likely_kinds(self) -> Kinds:
         """For help and completion: as the server told them last, or tells them at once, or else the built-in ones."""
         try:
@@ -199,8 +207,7 @@ class Session:
             raise failures.usage(
                 f"{question} Say --yes to do it" + (", or --dry-run to see what it would do" if has_dry_run else "")
             )
-        self._errors.ask(f"{question} [y/N]")
-        if self.stdin.readline().strip().lower() not in ("y", "yes"):
+        if not click.confirm(printable(question), err=True):
             raise failures.usage("nothing was changed, for it was not confirmed")
 
     def data(self, value: Any, *lines: str, name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 from flux_resourceset.client import wire
@@ -68,6 +68,17 @@ class Answer(Reply):
         return values
 
 
+def decoded(text: str) -> dict[str, Any]:
+    """A JSON object that came otherwise than as an answer."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise not_understood("it is not the object that was due")
+    return value
+
+
 def not_understood(why: str) -> Unreachable:
     return Unreachable(f"the server's answer is not understood: {why}; is it the URL of this API?")
 
@@ -116,6 +127,19 @@ class Client:
     def get(self, path: str, query: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None) -> Answer:
         return self._checked(self._request("GET", path, query, b"", headers or {}, "read"))
 
+    def stream(self, path: str, query: Mapping[str, Any], headers: Mapping[str, str], quiet: float) -> Iterator[Answer]:
+        """An answer that goes on, over a connection of its own: its head, then each piece of its body as it comes."""
+        lines = {**headers, **self._authorization("read")}
+        target = self._target(path, query)
+        self._show_request("GET", target, lines, b"")
+        answers = (Answer(*reply) for reply in self._connection.stream(target, lines, quiet))
+        head = next(answers)
+        if head.status != 200:
+            self._checked(Answer(head.status, head.headers, b"".join(piece.body for piece in answers)))
+        self._show_answer(head)
+        yield head
+        yield from answers
+
     def send(
         self,
         method: str,
@@ -134,11 +158,8 @@ class Client:
         self, method: str, path: str, query: Mapping[str, Any] | None, body: bytes, headers: Mapping[str, str], role: Role
     ) -> Answer:
         """Any answer at all. What broke off is repeated if that is safe: what only reads, or a write with an Idempotency-Key."""
-        target = path + (f"?{_query(query)}" if query else "")
-        lines = {"Accept": "application/json", **headers}
-        large = len(body) > READ_BYTES
-        if token := (self._tokens.get("write") if large else None) or self._tokens.get(role):
-            lines["Authorization"] = f"Bearer {token}"
+        target = self._target(path, query)
+        lines = {"Accept": "application/json", **headers, **self._authorization(role, len(body) > READ_BYTES)}
         repeatable = role == "read" or "Idempotency-Key" in lines
         if not repeatable:
             self._connection.close()  # a kept connection that ends tells nothing about whether the request was taken
@@ -156,17 +177,30 @@ class Client:
                 time.sleep(min(0.2 * 2**attempt, self._left()))
         raise broken or Unreachable(f"{self.url} does not answer")
 
+    def _target(self, path: str, query: Mapping[str, Any] | None) -> str:
+        return path + (f"?{_query(query)}" if query else "")
+
+    def _authorization(self, role: Role, large: bool = False) -> dict[str, str]:
+        token = (self._tokens.get("write") if large else None) or self._tokens.get(role)
+        return {"Authorization": f"Bearer {token}"} if token else {}
+
     def _exchange(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        self._show_request(method, target, headers, body)
+        answer = Answer(*self._connection.exchange(method, target, headers, body))
+        self._show_answer(answer)
+        return answer
+
+    def _show_request(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> None:
         if self._trace:
             proxy = self._connection.proxy
             if proxy is not None:
                 self._trace(f"* through the proxy {proxy.shown}")
             masked = {**headers, "Authorization": "Bearer ***"} if "Authorization" in headers else headers
             self._trace(_shown("> ", [f"{method} {self.url}{target}", *_lines(masked)], body))
-        answer = Answer(*self._connection.exchange(method, target, headers, body))
+
+    def _show_answer(self, answer: Answer) -> None:
         if self._trace:
             self._trace(_shown("< ", [str(answer.status), *_lines(answer.headers)], answer.body))
-        return answer
 
     def close(self) -> None:
         self._connection.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 Progress = Callable[[str, int, int], None]  # what happens, bytes done, bytes in all (0: unknown); "" when it is over
@@ -113,18 +113,33 @@ class Reader:
 
     def chunks(self) -> bytes:
         body = bytearray()
-        while True:
-            size = self.line().partition(b";")[0].strip()
-            try:
-                length = int(size, 16)
-            except ValueError:
-                raise Unreachable("the answer has a broken chunk") from None
-            if length == 0:
-                while self.line():
-                    pass  # trailers say nothing we need
-                return bytes(body)
+        while length := self._chunk_length():
             body += self.exactly(length)
             self.line()
+        while self.line():
+            pass  # trailers say nothing we need
+        return bytes(body)
+
+    def arriving(self, headers: Mapping[str, str]) -> Iterator[bytes]:
+        """The body of an answer as it comes."""
+        length = headers.get("content-length", "")
+        if headers.get("transfer-encoding", "").lower() == "chunked":
+            while size := self._chunk_length():
+                yield self.exactly(size)
+                self.line()
+        elif length.isascii() and length.isdigit():
+            yield self.exactly(int(length))
+        else:
+            yield self.rest_of_buffer
+            while received := self._more():
+                yield received
+
+    def _chunk_length(self) -> int:
+        size = self.line().partition(b";")[0].strip()
+        try:
+            return int(size, 16)
+        except ValueError:
+            raise Unreachable("the answer has a broken chunk") from None
 
     def rest(self) -> bytes:
         while received := self._more():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from flux_resourceset.client import proxies, replies
@@ -90,6 +90,27 @@ class Connection:
         else:
             self._socket = connection
         return reply
+
+    def stream(self, target: str, headers: Mapping[str, str], quiet: float) -> Iterator[Reply]:
+        """An answer without an end, over a connection of its own: its head, then its body as it comes.
+
+        `quiet`: after so many seconds without a byte it is taken for dead.
+        """
+        connection = self._connect()
+        head = "\r\n".join([*self._start("GET", target), *(f"{name}: {value}" for name, value in headers.items()), "\r\n"])
+        try:
+            self._send(connection, head.encode("utf-8"))
+            reader = Reader(connection, lambda: quiet, None)
+            status, found, _ = reader.head()
+            while 100 <= status < 200:
+                status, found, _ = reader.head()
+            yield Reply(status, found, b"")
+            for piece in reader.arriving(found):
+                yield Reply(status, found, piece)
+        except OSError as exc:
+            raise Broken(f"{self.named} broke off: {_reason(exc)}") from exc
+        finally:
+            connection.close()
 
     @property
     def is_forwarded(self) -> bool:
@@ -189,7 +210,8 @@ def refusal(status: int) -> str:
 def _addresses(host: str, port: int, seconds: float) -> list[tuple[str, int]]:
     """Where a name leads. The system knows no deadline for that, so it is asked in a thread that may be left behind."""
     try:
-        addresses = [socket.getaddrinfo(host, port, flags=socket.AI_NUMERICHOST, type=socket.SOCK_STREAM)]
+        # as bytes: for text Python loads the codec of international names, which no number needs
+        addresses = [socket.getaddrinfo(host.encode(), port, flags=socket.AI_NUMERICHOST, type=socket.SOCK_STREAM)]
     except socket.gaierror:
         import threading
 

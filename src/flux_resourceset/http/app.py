@@ -17,7 +17,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flux_resourceset import __version__, errors
 from flux_resourceset.follower import Follower
-from flux_resourceset.http import auth, bulk, crud, flux, history, long_answers, messages, metrics, poll, problems, reverting
+from flux_resourceset.http import (
+    auth,
+    bulk,
+    crud,
+    feed,
+    flux,
+    history,
+    long_answers,
+    messages,
+    metrics,
+    poll,
+    problems,
+    reverting,
+)
 from flux_resourceset.http import log as change_log
 from flux_resourceset.http.auth import Access
 from flux_resourceset.kinds.model import CLUSTERS, Kinds
@@ -84,6 +97,7 @@ def routes(
     document: Callable[[], bytes],
     writable: bool,
     openapi_public: bool = True,
+    followed: feed.Feed | None = None,
 ) -> list[ResourceRoute]:
     """Every path that is served, and what each of its methods asks for; openapi.py describes the same."""
     own = _OwnRoutes(ledger.follower, measures, document)
@@ -100,8 +114,8 @@ def routes(
     if writable:
         table |= _crud_routes(kinds, crud.CrudRoutes(ledger))
         table |= _history_routes(kinds, history.HistoryRoutes(ledger.follower))
-        many, logged = bulk.BulkRoutes(ledger), change_log.LogRoutes(ledger.follower)
-        reverts = reverting.RevertRoutes(ledger)
+        many, reverts = bulk.BulkRoutes(ledger), reverting.RevertRoutes(ledger)
+        logged = change_log.LogRoutes(ledger.follower, followed or feed.Feed(ledger.follower, measures))
         table |= {
             "/changes/{revision}/revert": {"POST": Endpoint(Access.WRITE_UNLESS_DRY_RUN, reverts.change)},
             "/revert": {"POST": Endpoint(Access.WRITE_UNLESS_DRY_RUN, reverts.fleet)},
@@ -229,14 +243,14 @@ class Gate:
         sent_id = request.headers.get("x-request-id")
         usable = sent_id is not None and _USABLE_ID.fullmatch(sent_id)
         scope["state"] = {"request_id": sent_id if usable else uuid.uuid4().hex}
-        status, begun = 500, False
+        status, begun, begun_at = 500, False, started
         # a Flux answer carries an id only when one was sent, so that the same data gives the same bytes
         shows_id = sent_id is not None or not scope["path"].startswith("/api/v2/flux/")
 
         async def sending(message: Message) -> None:
-            nonlocal status, begun
+            nonlocal status, begun, begun_at
             if message["type"] == "http.response.start":
-                status, begun = message["status"], True
+                status, begun, begun_at = message["status"], True, time.perf_counter()
                 if shows_id:
                     message["headers"] = [*message["headers"], (b"x-request-id", scope["state"]["request_id"].encode())]
             await send(message)
@@ -264,7 +278,8 @@ class Gate:
                 raise
             await problems.response(failure, scope["state"]["request_id"])(scope, receive, send)
         finally:
-            seconds = time.perf_counter() - started
+            # a stream is answered once it begins, however long it goes on
+            seconds = (begun_at if scope["state"].get("is_stream") else time.perf_counter()) - started
             self._metrics.count(route, scope["method"], status, seconds)
             answered = {"method": scope["method"], "route": route, "status": status, "seconds": round(seconds, 6)}
             log.debug("answered", extra={**answered, "request_id": scope["state"]["request_id"]})

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from flux_resourceset import changes, errors, json_pieces
 from flux_resourceset.changes import Entry
 from flux_resourceset.follower import Follower
-from flux_resourceset.http import long_answers, messages
+from flux_resourceset.http import feed, long_answers, messages
 from flux_resourceset.readings import Readings
 
 LIMIT = 100  # transactions, if nothing is said
@@ -21,12 +21,18 @@ _FILTERS = frozenset({"kind", "id", "actor", "since", "until", "limit", "before"
 
 
 class LogRoutes:
-    def __init__(self, follower: Follower) -> None:
+    def __init__(self, follower: Follower, followed: feed.Feed) -> None:
         self._follower = follower
+        self._feed = followed
         self._readings = Readings(follower)
 
     async def changes(self, request: Request) -> Response:
-        query = _query(messages.query(request, _FILTERS))
+        if feed.is_wanted(request):
+            return await self._feed.answer(request)
+        params = messages.query(request, _FILTERS | {feed.SINCE})
+        if feed.SINCE in params:
+            raise errors.BadQuery(f"{feed.SINCE} goes with Accept: {feed.MEDIA_TYPE}; for a list say after")
+        query = _query(params)
         return await long_answers.json_answer(request, _written(await self._readings.find(query)))
 
     async def change(self, request: Request) -> Response:

@@ -38,6 +38,7 @@ class Metrics(Collector):
         self._registry.register(self)
         self.requests: defaultdict[tuple[str, str, int], int] = defaultdict(int)
         self.latency: defaultdict[str, Latency] = defaultdict(Latency)
+        self.streams = 0  # that are open
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
         self.requests[route, method, status] += 1
@@ -77,6 +78,7 @@ class Metrics(Collector):
             "flux_resourceset_skipped_references", "References without a definition, left out of answers.",
             value=len(fleet.dangling()),
         )  # fmt: skip
+        yield GaugeMetricFamily("flux_resourceset_streams", "Open streams of the change log.", value=self.streams)
         yield GaugeMetricFamily(
             "flux_resourceset_tombstones", "DNS names of decommissioned clusters.", value=len(fleet.tombstones)
         )

@@ -21,6 +21,7 @@ PATIENCE_SECONDS = 30.0  # for the rest of a head, and for each next piece of a 
 # For an answer to begin, once a client has ended its side: it may be listening, or gone for good, which looks the same,
 # and long work is not to be done for nobody.
 HALF_CLOSED_SECONDS = 1.0
+TRANSPORT = "flux_resourceset.transport"  # under this name a request finds its own, among the extensions of its scope
 
 
 class Intake:
@@ -141,6 +142,8 @@ class OrdinaryProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
+        # for whoever looks after what is not read; an answer without an end says so, and ends with its client
+        cycle.scope["extensions"] = {TRANSPORT: {"transport": self.transport, "is_endless": False}}
         super()._start_asgi_task(cycle, app)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -162,6 +165,8 @@ class OrdinaryProtocol(HttpToolsProtocol):
         if self.pipeline and self.pipeline[0][0].more_body:
             self.pipeline.popleft()  # the newest was cut off
         if self._running is None or self._running.response_complete or self._running.more_body:
+            return False
+        if self._running.scope["extensions"][TRANSPORT]["is_endless"]:
             return False
         self._stop_waiting()
         self._keep_listening()

@@ -181,6 +181,16 @@ def _parameters() -> dict[str, Schema]:
         "Limit": query("limit", "At most so many; all if left out.", whole),
         "ChangesLimit": query("limit", "At most so many transactions.", {**whole, "maximum": 1000, "default": 100}),
         **planning.parameters(),
+        "SinceRevision": query(
+            "since_revision",
+            "Of a stream: begin after this revision. For a list 400; there is after.",
+            {"type": "integer", "minimum": 0, "maximum": _MAX_WHOLE, "example": 12},
+        ),
+        "LastEventId": header(
+            "Last-Event-ID",
+            "Of a stream: go on after this event, by its id; what is none is 400. It wins over since_revision.",
+            {"type": "string", "example": "4f1d2c-12"},
+        ),
         "Offset": query("offset", "Pass over so many.", {"type": "integer", "minimum": 0, "maximum": _MAX_WHOLE, "default": 0}),
     }
 

@@ -10,7 +10,7 @@ from flux_resourceset.kinds.model import CLUSTERS, Kind, Kinds, Referenced, Sche
 from flux_resourceset.openapi import building, past_paths, planning
 from flux_resourceset.openapi.building import MERGE_PATCH, Item, Operation, Refusals
 from flux_resourceset.openapi.conversion import Form, converted
-from flux_resourceset.openapi.schemas import CHECKSUM, Samples
+from flux_resourceset.openapi.schemas import CHECKSUM, STREAM, Samples
 from flux_resourceset.openapi.words import ref
 
 _READ, _TOKEN, _WRITE = building.READ, building.TOKEN, building.WRITE
@@ -315,10 +315,14 @@ def _log(kinds: Kinds, samples: Samples) -> dict[str, Item]:
     ]
     revision = _path("revision", "Revision of the fleet.", {"type": "integer", "minimum": 1}, 12)
     entries = {"type": "array", "items": ref("Transaction")}
+    listed = _answer("Newest first, or with after oldest first; or events as they come, if Accept names them.", entries, [entry])
+    listed["content"]["text/event-stream"] = {"schema": {"type": "string"}, "example": STREAM}
     return {
         "/changes": {"get": _operation(
-            "changes.list", LOG, "The change log", {200: _answer("Newest first, or with after oldest first.", entries, [entry])},
-            (*_READ, errors.Compacted), [*filters, _parameter("ChangesLimit"), _parameter("XRequestId")],
+            "changes.list", LOG, "The change log", {200: listed},
+            (*_READ, errors.Compacted),
+            [*filters, *map(_parameter, ("ChangesLimit", "SinceRevision", "LastEventId", "XRequestId"))],
+            description="A stream takes kind, id, actor and since_revision; it goes on until either side ends it.",
         )},
         "/changes/{revision}": {"parameters": [revision], "get": _operation(
             "changes.get", LOG, "One transaction", {200: _answer("The transaction.", ref("Transaction"), entry)},

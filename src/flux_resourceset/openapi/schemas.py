@@ -19,6 +19,10 @@ from flux_resourceset.openapi.conversion import Form, converted, nullable
 from flux_resourceset.openapi.words import array, members, ref, text
 
 CHECKSUM = "sha256:" + 64 * "0"
+STREAM = (  # of events, as text
+    ":\nid: 4f1d2c-11\n\nid: 4f1d2c-12\nevent: change\n"
+    'data: {"revision":12,"time":"2026-01-31T12:00:00.000000Z","actor":"write","changes":[]}\n\n'
+)
 
 
 def refusals() -> Iterator[type[errors.Refusal]]:

@@ -17,6 +17,7 @@ Entry = dict[str, Any]
 _COLUMNS = ["revision", "time", "actor", "changes", "reason"]
 _PERIOD = 1.0  # seconds between two looks
 _PAGE = 100
+_OF_LISTS = {"since", "until"}  # what a stream cannot be asked for
 _AT_FIRST = 10  # entries that --follow starts with, as tail -f does
 
 
@@ -50,8 +51,46 @@ def _row(entry: Entry) -> list[str]:
 
 def _follow(session: Session, query: dict[str, str]) -> int:
     """Print entries as they come, until interrupted; a server that restarts is waited for."""
-    entries = session.client.get("/changes", {"limit": _AT_FIRST, **query}).objects()[::-1]
-    last = 0
+    last = None if query.keys() & _OF_LISTS else _follow_stream(session, query)
+    return _follow_lists(session, query, last)
+
+
+def _follow_stream(session: Session, query: dict[str, str]) -> int | None:
+    """As long as there is one; then the revision up to which all was printed. An older server has none.
+
+    The stream begins before what there was is asked for: so nothing is lost between them, nor printed twice.
+    """
+    from flux_resourceset.client import events
+
+    filters = {name: text for name, text in query.items() if name != "limit"}
+    last = None
+    try:
+        for event in events.following(session.client, "/changes", filters, lambda exc: session.say(f"{exc}; still trying")):
+            revision = events.revision(event)
+            if last is None:
+                _print_all(session, {"limit": _AT_FIRST, **query, "before": revision + 1})
+            elif event.name == "reset":
+                session.say("the log was replaced, or folded beyond the last change that was seen; it goes on from now")
+            if event.name == "change":
+                _print(session, client.decoded(event.data))
+            last = revision
+            sys.stdout.flush()
+    except (events.NoStream, client.Problem):
+        pass  # a list is refused as well, if it is for good
+    return last
+
+
+def _print_all(session: Session, query: dict[str, Any]) -> None:
+    for entry in session.client.get("/changes", query).objects()[::-1]:
+        _print(session, entry)
+
+
+def _follow_lists(session: Session, query: dict[str, str], last: int | None) -> int:
+    """Ask again and again."""
+    entries: list[Entry] = []
+    if last is None:
+        entries = session.client.get("/changes", {"limit": _AT_FIRST, **query}).objects()[::-1]
+        last = 0
     lost = False
     while True:
         for entry in entries:

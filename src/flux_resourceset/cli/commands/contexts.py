@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from flux_resourceset.cli import config, failures
 
 if TYPE_CHECKING:
@@ -30,12 +32,7 @@ def set_context(session: Session) -> int:
 
 def _secret(session: Session, field: str) -> str:
     """A token from a line of stdin, so that no process list shows it."""
-    if session.interactive:
-        import getpass
-
-        line = getpass.getpass(f"{field}: ")
-    else:
-        line = session.stdin.readline()
+    line = click.prompt(field, hide_input=True, err=True) if session.interactive else session.stdin.readline()
     if not line.strip():
         raise failures.usage(f"--{field} -: stdin holds no token; give each on a line of its own")
     return line.strip()

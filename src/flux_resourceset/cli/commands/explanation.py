@@ -37,12 +37,12 @@ def explain(session: Session) -> int:
 def _kinds_or_builtin(session: Session) -> known_kinds.Kinds:
     """The server's kinds, or those that are known without it: help must not need a server."""
     if not session.target.url:
-        return session.likely_kinds()
+        return session.likely_kinds
     try:
         return session.kinds
     except (client.Unreachable, client.Problem, failures.Failure) as exc:
         session.say(f"note: the server's own kinds are not known ({exc}); these are those known without it")
-        return session.likely_kinds()
+        return session.likely_kinds
 
 
 def _fields(schema: Document) -> Document:

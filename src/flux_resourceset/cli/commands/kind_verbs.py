@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flux_resourceset import client
-from flux_resourceset.cli import document_files, failures
+from flux_resourceset.cli import failures
 from flux_resourceset.cli.commands import batches, chosen_clusters
 from flux_resourceset.cli.known_kinds import CLUSTERS, Kind, ReferencedKind
 from flux_resourceset.cli.parsing import field_options, kind_commands
@@ -80,8 +80,14 @@ def create(session: Session) -> int:
 def _wanted(session: Session, kind: Kind, id: str) -> Document:
     """The document that the command line describes."""
     source = session.values.text("from-file")
-    start = document_files.read_one(source, kind, id, session.stdin) if source else {"id": id}
+    start = _of_file(session, source, kind, id) if source else {"id": id}
     return start | field_options.document(kind_commands.create_fields(kind), session.values, _subject(kind, id), update=False)
+
+
+def _of_file(session: Session, source: str, kind: Kind, id: str) -> Document:
+    from flux_resourceset.cli import document_files  # not before: most documents are in none
+
+    return document_files.read_one(source, kind, id, session.stdin)
 
 
 def _for_existing(session: Session, kind: Kind, id: str, document: Document) -> Any:
@@ -116,7 +122,7 @@ def update(session: Session) -> int:
     kind, id = session.kind, session.id
     fields = kind_commands.create_fields(kind)
     source = session.values.text("from-file")
-    patch = document_files.read_one(source, kind, id, session.stdin) if source else {}
+    patch = _of_file(session, source, kind, id) if source else {}
     patch |= field_options.document(fields, session.values, _subject(kind, id), update=True)
     known = {name: field.name for field in fields for name in (field.name, field.option.key, field.name.replace("_", "-"))}
     for name in session.values.many("clear"):

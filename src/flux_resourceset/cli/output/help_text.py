@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import click
+
 from flux_resourceset.cli.output.printing import Output, width
 from flux_resourceset.cli.parsing.grammar import GLOBALS, PROGRAM, Argument, Command, Group, Option
 
@@ -32,7 +34,7 @@ def show(output: Output, command: Command) -> None:
     _paragraph(output, " ".join(command.summary.split()))
     _paragraph(output, f"Usage: {command.usage}")
     if command.details:
-        _paragraph(output, *wrapped(command.details, width()))
+        _paragraph(output, *click.wrap_text(command.details, width()).splitlines())
     _arguments(output, command.arguments)
     _options(output, "Options", command.options)
     taken = {option.short for option in command.options if option.short}
@@ -61,24 +63,9 @@ def _section(output: Output, title: str, rows: list[tuple[str, str]]) -> None:
     if not rows:
         return
     output.line(output.coloured(f"{title}:", "bold"))
-    margin = min(max(len(name) for name, _ in rows), 34) + 4
-    for name, text in rows:
-        lines = wrapped(text, width() - margin)
-        first = f"  {name}".ljust(margin)
-        if len(first) > margin:
-            output.line(first.rstrip())
-            first = " " * margin
-        for line in lines:
-            output.line(first + line)
-            first = " " * margin
+    formatter = click.HelpFormatter(width=width())
+    with formatter.indentation():
+        formatter.write_dl(rows, col_max=34)
+    for line in formatter.getvalue().splitlines():
+        output.line(line)
     output.line()
-
-
-def wrapped(text: str, columns: int) -> list[str]:
-    """Text in lines; the standard library's textwrap would cost a tenth of the start-up time."""
-    lines = [""]
-    for word in text.split():
-        if lines[-1] and len(lines[-1]) + 1 + len(word) > columns:
-            lines.append("")
-        lines[-1] += (" " if lines[-1] else "") + word
-    return lines

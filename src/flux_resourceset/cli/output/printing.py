@@ -76,10 +76,6 @@ class Output:
         """One line for people, whatever the text holds."""
         self._stream.write(self._shown(text) + "\n")
 
-    def ask(self, question: str) -> None:
-        self._stream.write(f"{self._shown(question)} ")
-        self._stream.flush()
-
     @staticmethod
     def _shown(text: str) -> str:
         plain, *coloured = text.split(_MARK)

@@ -1,1 +1,1 @@
-"""From words to a command: the grammar, the tables of commands, and the options that schemas give."""
+"""The tables of commands, the options that schemas give, and what the words of a command line say of them."""

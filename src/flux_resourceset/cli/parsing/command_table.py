@@ -11,7 +11,7 @@ from flux_resourceset.cli.parsing.grammar import Group
 if TYPE_CHECKING:
     from flux_resourceset.cli.known_kinds import Kinds
 
-# What the scripts of the shells and this program say to each other; see cli/completion.py.
+# What the scripts of the shells and this program say to each other; see cli/program.py.
 COMPLETE = "__complete"  # begins an unfinished command line
 OFFER_FILES = ":files"  # the answer that stands for the names of files
 

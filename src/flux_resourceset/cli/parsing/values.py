@@ -1,17 +1,25 @@
-"""What a command line says: its global options, and everything once the command is known."""
+"""What a command line says, by the keys of options and the names of arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from flux_resourceset.cli import failures
-from flux_resourceset.cli.parsing.argv_tokens import Token, spelled, tokens
-from flux_resourceset.cli.parsing.grammar import GLOBALS, Argument, Option, suggestion
+from flux_resourceset.cli.parsing.grammar import Argument, Option
+
+
+class Given(NamedTuple):
+    """An option as it was typed."""
+
+    option: Option
+    spelling: str
+    value: str | None = None
+    switch: bool = True  # False: --no-switch
 
 
 class Values:
-    """What a command line says: positional words and options by key."""
+    """What was given: arguments and options by key."""
 
     def __init__(self) -> None:
         self._given: dict[str, Any] = {}
@@ -39,44 +47,19 @@ class Values:
         return list(self._given.get(key, ()))
 
 
-def global_values(read: Iterable[Token]) -> Values:
-    """The global options, wherever they stand, of tokens that were read against them; mistakes are left for later."""
+def command_values(given: Iterable[Given], words: Sequence[str], arguments: Sequence[Argument], where: str) -> Values:
+    """The options and the other words of a command; whatever its table does not allow is refused."""
     values = Values()
-    for token in read:
-        if token.option is None or token.is_unfinished:
-            continue
-        if not token.option.metavar:
-            values.set(token.option.key, True)
-        elif not token.option.choices or token.value in token.option.choices:
-            values.set(token.option.key, token.value)
-    return values
-
-
-def command_values(options: Sequence[Option], arguments: Sequence[Argument], words: Sequence[str], where: str) -> Values:
-    """The words read against what a command takes; whatever does not fit is refused."""
-    known = (*GLOBALS, *options)  # a command may give a global spelling another meaning
-    values = Values()
-    positional: list[str] = []
-    for token in tokens(words, known):
-        if not token.is_option:
-            positional.append(token.word)
-        elif token.option is None:
-            raise failures.usage(f"unknown option {token.word}{suggestion(token.word, spelled(known))}; see {where} --help")
-        elif token.option.metavar:
-            _put(values, token.option, token)
-        elif token.value is not None:
-            raise failures.usage(f"{token.word} takes no value; see {where} --help")
+    for each in given:
+        if each.value is None:
+            values.set(each.option.key, each.switch)
         else:
-            values.set(token.option.key, token.switch)
-    if not values.flag("help"):
-        _place(values, arguments, positional, where)
+            _put(values, each.option, each.spelling, each.value)
+    _place(values, arguments, words, where)
     return values
 
 
-def _put(values: Values, option: Option, token: Token) -> None:
-    name, value = token.word, token.value
-    if value is None:
-        raise failures.usage(f"{name} needs a value: {option.shown}")
+def _put(values: Values, option: Option, name: str, value: str) -> None:
     if option.choices and value not in option.choices:
         raise failures.usage(f"{name} is {value!r}; it must be one of {', '.join(option.choices)}")
     if option.least is not None and not _is_whole(value, option.least):
@@ -93,14 +76,14 @@ def _is_whole(text: str, least: int) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 19 and int(text) >= least  # longer ones fit no counter
 
 
-def _place(values: Values, arguments: Sequence[Argument], positional: list[str], where: str) -> None:
-    if len(positional) > len(arguments):
-        extra = positional[len(arguments)]
+def _place(values: Values, arguments: Sequence[Argument], words: Sequence[str], where: str) -> None:
+    if len(words) > len(arguments):
+        extra = words[len(arguments)]
         raise failures.usage(f"unexpected argument {extra!r}; see {where} --help")
-    for argument, word in zip(arguments, positional, strict=False):
+    for argument, word in zip(arguments, words, strict=False):
         if argument.choices and word not in argument.choices:
             raise failures.usage(f"<{argument.name}> is {word!r}; it must be one of {', '.join(argument.choices)}")
         values.set(argument.name, word)
-    for argument in arguments[len(positional) :]:
+    for argument in arguments[len(words) :]:
         if not argument.optional:
             raise failures.usage(f"{argument.shown} is missing: {where} {' '.join(a.shown for a in arguments)}")

@@ -1,0 +1,182 @@
+"""The table of commands as groups and commands of click.
+
+A group is made when its word is read, a command when its group is known. Options may stand anywhere: what a group reads in front
+of the word of a command it hands on, and the command reads it again, among its own options.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from flux_resourceset.cli import failures
+from flux_resourceset.cli.parsing import command_table, fixed_commands, grammar
+from flux_resourceset.cli.parsing.grammar import PROGRAM, Command, Group
+from flux_resourceset.cli.parsing.values import command_values
+from flux_resourceset.cli.parsing.word_reading import params, read
+from flux_resourceset.cli.session import Session
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+UNFINISHED = "\0"  # in the place of the word that is completed: where it lands tells what could stand there. Nobody can type it.
+
+
+class Words(click.Group):
+    """Where a word is due that leads on."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.params["words"] = list(args)
+        ctx.params["given"], ctx.args = read(self, ctx, args)
+        return ctx.args
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        word, *others = args
+        before = ctx.params["words"][: -len(args)]
+        return word, None if word == UNFINISHED else self.get_command(ctx, word), [*before, *others]
+
+    def invoke(self, ctx: click.Context) -> int:
+        if not ctx.args:
+            return self.without_word(ctx.obj)
+        word, command, args = self.resolve_command(ctx, ctx.args)
+        assert command is not None  # an unknown word was refused
+        with command.make_context(word, args, parent=ctx) as inner:
+            return int(command.invoke(inner))
+
+    @abc.abstractmethod
+    def without_word(self, session: Session) -> int: ...
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from flux_resourceset.cli import completion
+
+        waiting = completion.waiting(ctx.params["given"], UNFINISHED)
+        if waiting is not None:
+            return completion.values(waiting, ctx.obj)
+        return completion.items(self.list_commands(ctx) if ctx.args == [UNFINISHED] else ())
+
+
+class Root(Words):
+    def __init__(self) -> None:
+        super().__init__("", params=params(()), add_help_option=False)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        if cmd_name == "help":
+            ctx.obj.values.set("help", True)
+            return self
+        group = _group(ctx.obj, cmd_name, guess=ctx.resilient_parsing)
+        return Branch(group) if len(group.commands[0].words) > 1 else Leaf(group.commands[0])
+
+    def without_word(self, session: Session) -> int:
+        from flux_resourceset.cli.output import help_text
+
+        help_text.show_all(session.output, command_table.groups(session.likely_kinds))
+        return failures.OK
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        words = [group.word for group in command_table.groups(ctx.obj.likely_kinds)]
+        return words + (_option_names(grammar.GLOBALS) if _takes_options(self, ctx) else [])
+
+
+def _group(session: Session, word: str, *, guess: bool) -> Group:
+    """The commands behind a first word; those of kinds come from the server, unless it is enough to guess."""
+    group = command_table.find(fixed_commands.groups(), word)
+    if group is not None:
+        return group
+    known = session.likely_kinds if guess or session.asks_help or not session.target.url else session.kinds
+    group = command_table.find(command_table.groups(known), word)
+    if group is None and session.asks_help and session.target.url:
+        group = command_table.find(command_table.groups(session.kinds), word)
+    if group is None:
+        meant = grammar.suggestion(word, [group.word for group in command_table.groups(known)])
+        raise failures.usage(f"unknown command {word!r}{meant}; see {PROGRAM} --help")
+    return group
+
+
+class Branch(Words):
+    """The commands of a group."""
+
+    def __init__(self, group: Group) -> None:
+        super().__init__(group.word, add_help_option=False)
+        self._group = group
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args[:1] and args[0].startswith("-"):  # an option in front of the word, which may be any command's
+            self.params = params(option for command in self._group.commands for option in command.options)
+        return super().parse_args(ctx, args)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        for command in self._group.commands:
+            if command.words[1:] == (cmd_name,):
+                return Leaf(command)
+        names = self.list_commands(ctx)
+        meant = grammar.suggestion(cmd_name, names)
+        raise failures.usage(f"{self.name} has no command {cmd_name!r}{meant}; there are {', '.join(names)}")
+
+    def without_word(self, session: Session) -> int:
+        if not session.asks_help:
+            names = (command.words[1] for command in self._group.commands)
+            raise failures.usage(f"say what to do with {self.name}: {', '.join(names)}")
+        from flux_resourceset.cli.output import help_text
+
+        help_text.show_group(session.output, self._group)
+        return failures.OK
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [command.words[1] for command in self._group.commands]
+
+
+class Leaf(click.Command):
+    """A command of the table."""
+
+    def __init__(self, command: Command) -> None:
+        super().__init__(command.name, params=params(command.options), add_help_option=False)
+        self._command = command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing or not ctx.obj.asks_help:  # help is given whatever else is there
+            ctx.params["words"] = args
+            ctx.params["given"], ctx.args = read(self, ctx, args)
+        return ctx.args
+
+    def invoke(self, ctx: click.Context) -> int:
+        session: Session = ctx.obj
+        if session.asks_help:
+            from flux_resourceset.cli.output import help_text
+
+            help_text.show(session.output, self._command)
+            return failures.OK
+        where = f"{PROGRAM} {self.name}"
+        session.begin(self._command, command_values(ctx.params["given"], ctx.args, self._command.arguments, where))
+        return function(self._command)(session)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from flux_resourceset.cli import completion
+
+        waiting = completion.waiting(ctx.params["given"], UNFINISHED)
+        if waiting is not None:
+            return completion.values(waiting, ctx.obj)
+        argument = self._command.arguments[len(ctx.args) - 1 : len(ctx.args)]
+        takes_options = _takes_options(self, ctx)
+        if argument and not (takes_options and incomplete.startswith("-")):
+            return completion.values(argument[0], ctx.obj)
+        return completion.items(_option_names((*self._command.options, *grammar.GLOBALS)) if takes_options else ())
+
+
+def _takes_options(command: click.Command, ctx: click.Context) -> bool:
+    """Whether an option could stand in the place of the unfinished word: not behind --, where it would be like any other."""
+    option = f"-{UNFINISHED}"
+    return option not in read(command, ctx, [*ctx.params["words"][:-1], option])[1]
+
+
+def _option_names(options: tuple[grammar.Option, ...]) -> list[str]:
+    return [name for option in options for name in (option.name, *((f"--no-{option.key}",) if option.negatable else ()))]
+
+
+def function(command: Command) -> Callable[[Session], int]:
+    """The code of a command, imported now that it is needed."""
+    module, _, name = command.run.partition(":")
+    run: Any = getattr(__import__(f"flux_resourceset.cli.{module}", fromlist=[name]), name)
+    return run  # type: ignore[no-any-return]  # every entry of the table is tested to have this type
