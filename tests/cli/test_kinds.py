@@ -88,12 +88,12 @@ def test_help_reads_no_yaml_and_no_schemas(tmp_path: Path) -> None:
 
 
 def test_the_printed_examples_of_create_are_accepted(cli: Cli) -> None:
-    for group in ("agent", "network-policy", "cluster", "namespace", "component", "rolebinding"):
+    for group in ("agent", "network-policy", "cluster", "freeze", "namespace", "component", "rolebinding"):
         examples = cli.ok(group, "create", "--help").out.partition("Examples:\n")[2].splitlines()
         words = shlex.split(examples[0])[1:]
         words[2] = f"example-{group}"
         dns = [f"{group}.example.com" if word.endswith(".k8s.example.com") else word for word in words]
-        assert cli.ok(*dns, "--dry-run").data[0]["change"] == "create"
+        assert cli.ok(*dns, "--dry-run").data["results"][0]["change"] == "create"
 
 
 def test_help_of_the_built_in_kinds_needs_no_server_and_no_home(offline: Cli) -> None:

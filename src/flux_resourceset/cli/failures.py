@@ -19,7 +19,7 @@ MEANINGS = {
     REFUSED: "refused: a document breaks its rules, or the token does not have the right",
     NOT_FOUND: "something that was named does not exist",
     UNREACHABLE: "the server cannot be reached, failed, or gave an answer that is not understood",
-    CONFLICT: "conflict: it exists with other content, is in use, or somebody else changed it",
+    CONFLICT: "conflict: it exists with other content, is in use, somebody else changed it, or a guard or a freeze holds it up",
 }
 
 
@@ -46,6 +46,6 @@ def by_status(status: int) -> int:
     """The exit code for an HTTP status."""
     if status == 404:
         return NOT_FOUND
-    if status in (409, 412):
+    if status in (409, 412, 423, 428):
         return CONFLICT
     return UNREACHABLE if status >= 500 else REFUSED

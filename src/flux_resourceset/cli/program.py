@@ -20,7 +20,7 @@ def run(words: Sequence[str], environment: Mapping[str, str]) -> int:
     """Carry out a command line; whatever goes wrong is told in lines, never as a traceback."""
     _prepare_streams()
     try:
-        return _run_reporting(Session(environment, global_values(words)), words)
+        return _run_reporting(Session(environment, global_values(words), words), words)
     finally:
         _abandon_broken_streams()
 

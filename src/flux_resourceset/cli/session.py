@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -24,15 +24,17 @@ _PATIENCE = 0.5  # seconds that help may take longer because nobody has asked th
 
 
 class Session:
-    def __init__(self, environment: Mapping[str, str], values: Values) -> None:
-        """Before the command is known: `values` are the global options, wherever they stand."""
+    def __init__(self, environment: Mapping[str, str], values: Values, words: Sequence[str] = ()) -> None:
+        """Before the command is known: `values` are the global options, wherever they stand among the words."""
         self.environment = environment
+        self.words = words
         self.values = values
         self.command = Command((), "", "")
         self.stdin: TextIO = sys.stdin
         self.output = printing.Output(sys.stdout, values.text("output"), environment)
-        self._errors = printing.Output(sys.stderr, "table", environment)
+        self.messages = printing.Output(sys.stderr, "table", environment)
         self._kinds: Kinds | None = None
+        self._warned: set[str] = set()
 
     def begin(self, command: Command, values: Values) -> None:
         self.command, self.values = command, values
@@ -179,7 +181,7 @@ class Session:
 
     def say(self, text: str) -> None:
         try:
-            self._errors.line(text)
+            self.messages.line(text)
         except OSError:
             pass  # nobody listens; what was done is done, and the exit code tells it
 
@@ -188,7 +190,10 @@ class Session:
             self.say(line)
 
     def warn(self, text: str) -> None:
-        self._mark("warning:", text)
+        """Once, though a plan and the write that follows it warn of the same."""
+        if text not in self._warned:
+            self._warned.add(text)
+            self._mark("warning:", text)
 
     def fail(self, failure: failures.Failure) -> int:
         for line in failure.lines:
@@ -196,17 +201,21 @@ class Session:
         return failures.USAGE if self.command.any_failure_is_usage else failure.code
 
     def _mark(self, word: str, line: str) -> None:
-        self.say(f"{self._errors.coloured(word, word)} {line}")
+        self.say(f"{self.messages.coloured(word, word)} {line}")
 
-    def confirm(self, question: str) -> None:
-        """Go on only if somebody agrees; without a terminal, only if that was said before."""
+    def has_to_ask(self, question: str) -> bool:
+        """Whether somebody has to agree; without a terminal, that has to be said before."""
         if self.values.flag("yes") or self.values.flag("dry-run"):
-            return
+            return False
         if not self.interactive:
             has_dry_run = any(option.name == "--dry-run" for option in self.command.options)
             raise failures.usage(
                 f"{question} Say --yes to do it" + (", or --dry-run to see what it would do" if has_dry_run else "")
             )
+        return True
+
+    def ask(self, question: str) -> None:
+        """Go on only if somebody agrees."""
         if not click.confirm(printable(question), err=True):
             raise failures.usage("nothing was changed, for it was not confirmed")
 

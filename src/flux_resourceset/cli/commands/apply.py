@@ -1,4 +1,4 @@
-"""Documents of files as one transaction: apply, delete, diff."""
+"""Documents of files as one transaction: apply, plan, delete, diff."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from flux_resourceset import client
 from flux_resourceset.cli import document_files, failures
-from flux_resourceset.cli.commands import batches
+from flux_resourceset.cli.commands import batches, plans
 from flux_resourceset.cli.document_files import Document
 from flux_resourceset.cli.output import yaml_text
 
@@ -32,7 +32,15 @@ def apply(session: Session) -> int:
     return failures.OK
 
 
-def _apply(session: Session, documents: list[Document], dry_run: bool) -> list[batches.Result]:
+def plan(session: Session) -> int:
+    """The plan of what apply would do."""
+    results = _apply(session, _read(session), dry_run=True)
+    plans.show(session, batches.plan_of(session, results), batches.names(results))
+    session.say(batches.summary(results, True))
+    return failures.OK
+
+
+def _apply(session: Session, documents: list[Document], dry_run: bool) -> batches.Results:
     """Create what is not there and replace what is, whoever does the same meanwhile."""
     for attempt in range(_ATTEMPTS):
         existing = _existing(session, documents)
@@ -80,9 +88,8 @@ def _exists(session: Session, kind: str, id: str) -> bool:
 def delete(session: Session) -> int:
     session.require_write_token()
     documents = _read(session)
-    session.confirm(f"delete {len(documents)} document(s)?")
     operations = [{"op": "delete", "kind": document.kind.name, "id": document.id} for document in documents]
-    results = batches.submit(session, operations)
+    results = batches.submit(session, operations, question=f"delete {len(documents)} document(s)?")
     batches.show(session, results, [(result["kind"], result["before"]) for result in results], single=False)
     return failures.OK
 
@@ -96,8 +103,7 @@ def diff(session: Session) -> int:
     if session.output.human:
         for result in changed:
             _show_difference(session, result)
-    else:
-        session.output.value(batches.previewed(session, changed), tuple, batches.names(changed))
+    plans.show(session, batches.plan_of(session, results), batches.names(changed))
     session.say(batches.summary(results, True))
     return failures.DIFFERENT if changed else failures.OK
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flux_resourceset import differences
+from flux_resourceset.cli.commands import plans
 from flux_resourceset.cli.output import printing
 
 if TYPE_CHECKING:
@@ -16,18 +17,37 @@ Result = dict[str, Any]
 Shown = tuple[str, dict[str, Any]]  # a document, and the kind that it is of
 
 
-def submit(session: Session, operations: Sequence[Operation], *, dry_run: bool | None = None) -> list[Result]:
-    """Carry out all operations, or none; what became of each document. The server's warnings are passed on."""
+class Results(list[Result]):
+    """What became of each document, or what would; then with the plan."""
+
+    plan: plans.Plan | None = None
+
+
+def submit(
+    session: Session, operations: Sequence[Operation], *, dry_run: bool | None = None, question: str | None = None
+) -> Results:
+    """Carry out all operations, or none; what became of each document. The server's warnings are passed on.
+
+    With a question, somebody has to agree to the plan first, unless that was said before.
+    """
     if not operations:
-        return []
+        return Results()
     if session.values.flag("dry-run") if dry_run is None else dry_run:
-        answer = _dry_run(session, operations)
-    else:
-        body, key = {"operations": list(operations)}, {"Idempotency-Key": _key()}
-        answer = session.write_client().send("POST", "/batch", body, headers=key).object(results=list)
-    for text in answer.get("warnings") or ():  # an older server has none
-        session.warn(str(text))
-    results: list[Result] = answer["results"]
+        return planned(_dry_run(session, operations))
+    body = {"operations": list(operations)}
+
+    def write(consent: plans.Headers) -> dict[str, Any]:
+        headers = {"Idempotency-Key": _key(), **consent}
+        return session.write_client().send("POST", "/batch", body, headers=headers).object(results=list)
+
+    answer = plans.carry_out(session, question, lambda: _dry_run(session, operations), write)
+    plans.warn(session, answer)
+    return Results(answer["results"])
+
+
+def planned(plan: plans.Plan) -> Results:
+    results = Results(plan["results"])
+    results.plan = plan
     return results
 
 
@@ -37,9 +57,8 @@ def dry_run_results(session: Session, operations: Sequence[Operation]) -> list[R
     return results
 
 
-def _dry_run(session: Session, operations: Sequence[Operation]) -> dict[str, Any]:
-    body = {"operations": list(operations)}
-    return session.client.send("POST", "/batch", body, {"dry_run": "true"}, role="read").object(results=list)
+def _dry_run(session: Session, operations: Sequence[Operation]) -> plans.Plan:
+    return plans.asked(session, "POST", "/batch", {"operations": list(operations)})
 
 
 def _key() -> str:
@@ -59,8 +78,12 @@ def show(session: Session, results: Sequence[Result], shown: Sequence[Shown], *,
             if is_dry_run:
                 for line in changed_lines(session, result):
                     output.line(f"  {line}")
-    elif is_dry_run or output.form == "name":
-        output.value(previewed(session, results), tuple, names(results))
+    if is_dry_run:
+        plans.show(session, plan_of(session, results), names(results))
+    elif output.human:
+        pass
+    elif output.form == "name":
+        output.value(None, tuple, names(results))
     elif output.form == "yaml":
         output.yaml({"kind": kind, **document} for kind, document in shown)
     else:
@@ -76,17 +99,10 @@ def names(results: Sequence[Result]) -> list[str]:
     return [f"{result['kind']}/{result['id']}" for result in results]
 
 
-def previewed(session: Session, results: Sequence[Result]) -> list[dict[str, Any]]:
-    """Only what matters of a dry run: which document, what would happen, which fields."""
-    return [
-        {
-            "kind": result["kind"],
-            "id": result["id"],
-            "change": result["change"],
-            **({"document": result["after"]} if result["change"] == "create" else {"fields": fields(session, result)}),
-        }
-        for result in results
-    ]
+def plan_of(session: Session, results: Sequence[Result]) -> plans.Plan:
+    """That of a dry run; where there was nothing to ask for, the server tells how nothing looks."""
+    plan = results.plan if isinstance(results, Results) else None
+    return plan or _dry_run(session, [])
 
 
 def fields(session: Session, result: Result) -> list[dict[str, Any]]:

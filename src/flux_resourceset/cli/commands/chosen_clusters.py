@@ -72,19 +72,22 @@ def plural(count: int) -> str:
     return f"{count} cluster" if count == 1 else f"{count} clusters"
 
 
+def question(ids: list[str], doing: str) -> str | None:
+    """One cluster is no crowd."""
+    return f"{doing} on {plural(len(ids))}?" if len(ids) > 1 else None
+
+
 def change(
     session: Session, clusters: Clusters, doing: str, operations: Callable[[list[str]], list[batches.Operation]]
-) -> list[batches.Result]:
+) -> batches.Results:
     """Do the same to every cluster in one transaction, after saying how many there are and asking."""
     session.require_write_token()
     if clusters.ids or not clusters.named:
         session.say(f"{doing}: {plural(len(clusters.ids))}" + ("" if clusters.ids else "; nothing to do"))
-    if len(clusters.ids) > 1:
-        session.confirm(f"{doing} on {plural(len(clusters.ids))}?")
     ids = clusters.ids
     for _ in range(_ATTEMPTS):
         try:
-            return batches.submit(session, operations(ids))
+            return batches.submit(session, operations(ids), question=question(ids, doing))
         except client.Problem as problem:
             # a cluster that was selected, not named, and is gone or lost its reference meanwhile, is no longer selected
             gone = problem.body.get("id") if problem.body.get("kind") == CLUSTERS else None

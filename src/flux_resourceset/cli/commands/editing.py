@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from flux_resourceset import client, differences, json_pointers
 from flux_resourceset.cli import document_files, failures, windows
-from flux_resourceset.cli.commands import batches
+from flux_resourceset.cli.commands import batches, plans
 from flux_resourceset.cli.output import yaml_text
 from flux_resourceset.cli.output.terminal_text import printable
 from flux_resourceset.cli.parsing.grammar import PROGRAM
@@ -42,7 +42,7 @@ def edit(session: Session) -> int:
             session.say(f'{kind.name} "{id}" was not changed')
             session.output.documents(kind, [base], single=True)
             return failures.OK
-        stored = _store(session, path, base, mine, tag)
+        stored = _store(session, path, base, mine, tag, ["apply", "-f", file])
         keep = False
     except client.Problem as problem:
         raise failures.Failure(*_kept(explained(problem), file)) from problem
@@ -60,6 +60,8 @@ def edit(session: Session) -> int:
 
 def _kept(failure: failures.Failure, file: str) -> tuple[Any, ...]:
     """After a conflict applying the file would undo what somebody else did."""
+    if isinstance(failure, plans.Guarded):  # which says what to do
+        return failure.code, *failure.lines, f"what you wrote is kept in {file}"
     remedy = f"apply it with: {PROGRAM} apply -f {file}"
     if failure.code == failures.CONFLICT:
         remedy = f"see what differs with: {PROGRAM} diff -f {file}, then edit again"
@@ -92,11 +94,22 @@ def _open(editor: str, file: str) -> None:
         raise failures.usage(f"the editor {editor!r} ended with {code}, so nothing was stored")
 
 
-def _store(session: Session, path: str, base: Document, mine: Document, tag: str) -> tuple[Document, int]:
-    """Store an edit; when somebody was faster, on top of theirs, if both can hold."""
+def _put(session: Session, path: str, document: Document, tag: str, remedy: list[str]) -> client.Answer:
+    matching = {"If-Match": tag}
+    return plans.carry_out(
+        session,
+        None,
+        lambda: plans.asked(session, "PUT", path, document, headers=matching),
+        lambda consent: session.client.send("PUT", path, document, headers={**matching, **consent}),
+        remedy,
+    )
+
+
+def _store(session: Session, path: str, base: Document, mine: Document, tag: str, remedy: list[str]) -> tuple[Document, int]:
+    """Store an edit; when somebody was faster, on top of theirs, if both can hold. `remedy` is what passes a guard."""
     for _ in range(_ATTEMPTS):
         try:
-            answer = session.client.send("PUT", path, mine, headers={"If-Match": tag})
+            answer = _put(session, path, mine, tag, remedy)
             for text in answer.headers.get("x-warning", "").splitlines():
                 session.warn(text)
             return answer.object(), int(answer.headers.get("etag", '"0"').strip('"'))

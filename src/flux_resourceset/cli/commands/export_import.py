@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from flux_resourceset import atomic_files, client
 from flux_resourceset.cli import failures
+from flux_resourceset.cli.commands import batches, plans
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
@@ -45,21 +46,35 @@ def load(session: Session) -> int:
     except OSError as exc:
         raise failures.usage(f"{file}: cannot be read: {exc.strerror}") from exc
     count = _count(file, raw)
-    session.confirm(f"import {count} documents into {session.target.url}?")
     merge = {"merge": "true"} if session.values.flag("merge") else {}
     try:
-        answer = session.client.send("POST", "/import", raw, merge).object(documents=int, revision=int)
+        answer = _imported(session, raw, merge, f"import {count} documents into {session.target.url}?")
     except client.Problem as problem:
         if problem.status != 409 or merge:
             raise
         raise failures.Failure(
             failures.CONFLICT, "the store is not empty; say --merge to load the file into it all the same"
         ) from problem
-    for text in answer.get("warnings") or ():  # an older server has none
-        session.warn(str(text))
+    if session.values.flag("dry-run"):
+        results = batches.planned(answer)
+        batches.show(session, results, (), single=False)
+        return failures.OK
+    plans.warn(session, answer)
     line = f"{answer['documents']} documents imported; the fleet is at revision {answer['revision']}"
     session.data(answer, line, name=str(answer["revision"]))
     return failures.OK
+
+
+def _imported(session: Session, raw: bytes, merge: dict[str, str], question: str) -> plans.Plan:
+    """What the server says of an import that it did, or of one that it would do."""
+
+    def plan() -> plans.Plan:
+        return plans.asked(session, "POST", "/import", raw, merge)
+
+    def write(consent: plans.Headers) -> dict[str, object]:
+        return session.client.send("POST", "/import", raw, merge, consent).object(documents=int, revision=int)
+
+    return plan() if session.values.flag("dry-run") else plans.carry_out(session, question, plan, write)
 
 
 def _count(file: str, raw: bytes) -> int:

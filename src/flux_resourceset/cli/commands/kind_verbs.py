@@ -56,8 +56,8 @@ def create(session: Session) -> int:
         assigning = [{"op": "assign", "kind": kind.name, "id": id, "clusters": ids}] if ids else []
         return [operation, *assigning] if operation else assigning
 
+    doing = f'creating {kind.singular} "{id}" and assigning it'
     try:
-        doing = f'creating {kind.singular} "{id}" and assigning it'
         results = (
             chosen_clusters.change(session, clusters, doing, operations) if assigns else batches.submit(session, operations([]))
         )
@@ -69,7 +69,9 @@ def create(session: Session) -> int:
         except client.Problem as other:
             # what exists is then not this document, but something that only one may have, such as a DNS name
             raise (problem if other.status == 404 else other) from None
-        results = batches.submit(session, operations(clusters.ids)) or [_unchanged(session, kind, id)]
+        question = chosen_clusters.question(clusters.ids, doing)
+        results = batches.submit(session, operations(clusters.ids), question=question)
+        results += [] if results else [_unchanged(session, kind, id)]
     own = next((result["after"] for result in results if result["kind"] == kind.name), None)
     if own is None:
         own = session.client.get(client.path(kind.name, id)).object()
@@ -140,8 +142,7 @@ def delete(session: Session) -> int:
     kind, id = session.kind, session.id
     session.require_write_token()
     verb = "decommission" if kind.name == CLUSTERS else "delete"
-    session.confirm(f"{verb} {_subject(kind, id)}?")
     operation = {"op": "delete", "kind": kind.name, "id": id, "force": session.values.flag("force")}
-    results = batches.submit(session, [operation])
+    results = batches.submit(session, [operation], question=f"{verb} {_subject(kind, id)}?")
     _show_one(session, kind, results, results[0]["before"])
     return failures.OK

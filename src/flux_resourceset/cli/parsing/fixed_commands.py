@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from flux_resourceset.cli.parsing import cluster_side_commands
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
-from flux_resourceset.cli.parsing.shared_options import DRY_RUN, LIMIT, SETS, YES
+from flux_resourceset.cli.parsing.shared_options import DRY_RUN, LIMIT, PLANNED, SETS, WRITING, YES
 
 FILES = Option(
     "--filename",
@@ -32,7 +32,7 @@ def groups() -> tuple[Group, ...]:
                 ("apply",),
                 "Create or update the documents of files, in one transaction.",
                 "commands.apply:apply",
-                options=(FILES, DRY_RUN),
+                options=(FILES, DRY_RUN, *WRITING),
                 examples=(
                     "apply -f fleet/",
                     "namespace get podinfo -o yaml | flux-resourceset-cli apply -f -",
@@ -48,9 +48,21 @@ def groups() -> tuple[Group, ...]:
                 ("delete",),
                 "Delete the documents of files, in one transaction.",
                 "commands.apply:delete",
-                options=(FILES, YES, DRY_RUN),
+                options=(FILES, YES, DRY_RUN, *WRITING),
                 examples=("delete -f team-sandbox.yaml --yes",),
                 details="Of each document only `kind` and `id` count. If one does not exist, nothing is deleted.",
+            )
+        ),
+        _single(
+            Command(
+                ("plan",),
+                "Show what apply would do to which cluster.",
+                "commands.apply:plan",
+                options=(FILES, *PLANNED),
+                examples=("plan -f fleet/", "plan -f podinfo.yaml --full", "plan -f - -o json"),
+                details="The clusters that would change in the same way, with the inputs that Flux would get more, less or "
+                "otherwise; then what is odd about it, and the guards and freezes that would hold it up. Nothing is written, and "
+                "the token for reading is enough. With -o json it is the API's plan.",
             )
         ),
         _single(
@@ -58,7 +70,7 @@ def groups() -> tuple[Group, ...]:
                 ("diff",),
                 "Show what apply would change.",
                 "commands.apply:diff",
-                options=(FILES,),
+                options=(FILES, *PLANNED),
                 examples=("diff -f fleet/",),
                 details="Exit code 0: no difference; 1: a difference; 2: any error.",
                 any_failure_is_usage=True,
@@ -80,7 +92,12 @@ def groups() -> tuple[Group, ...]:
                 "Load an exported fleet into the server.",
                 "commands.export_import:load",
                 arguments=(Argument("file", "An export; - for stdin.", completes="file"),),
-                options=(Option("--merge", "Also into a store that is not empty: same ids are replaced, the others stay."), YES),
+                options=(
+                    Option("--merge", "Also into a store that is not empty: same ids are replaced, the others stay."),
+                    YES,
+                    DRY_RUN,
+                    *WRITING,
+                ),
                 examples=("import fleet.json --yes", "import - --merge --yes < fleet.json"),
                 details="Refused when the checksum does not fit, or when the store is not empty and --merge is not given.",
             )
@@ -208,7 +225,7 @@ def _demo() -> Group:
                 "Create a namespace and assign it to a cluster.",
                 "commands.demo:add_namespace",
                 arguments=(CLUSTER_ID, Argument("namespace", "Name of the namespace.")),
-                options=LABELS,
+                options=(*LABELS, *WRITING),
                 examples=("demo add-namespace demo-cluster-01 demo-runtime --label team=platform --annotation owner=you",),
             ),
             Command(
@@ -216,7 +233,7 @@ def _demo() -> Group:
                 "Set Helm values of a component on a cluster; prints them before and after.",
                 "commands.demo:patch_component",
                 arguments=(CLUSTER_ID, Argument("component", "Id of the component.")),
-                options=SETS,
+                options=(*SETS, *WRITING),
                 examples=('demo patch-component demo-cluster-01 podinfo --set replicaCount=3 --set ui.color="#3b82f6"',),
             ),
             Command(

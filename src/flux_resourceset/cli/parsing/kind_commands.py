@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator
 
-from flux_resourceset.cli.known_kinds import CLUSTERS, Kind, Kinds, ReferencedKind
+from flux_resourceset.cli.known_kinds import CLUSTERS, FREEZES, Kind, Kinds, ReferencedKind
 from flux_resourceset.cli.parsing import field_options, grammar
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
-from flux_resourceset.cli.parsing.shared_options import DRY_RUN, ENVIRONMENT, LIMIT, SELECTOR, SETS, YES
+from flux_resourceset.cli.parsing.shared_options import DRY_RUN, ENVIRONMENT, LIMIT, SELECTOR, SETS, WRITING, YES
 from flux_resourceset.kinds.fields import sample
 
 TARGETS = (
@@ -24,6 +24,7 @@ _UPDATE = Option("--update", "If it exists with other content, update it.")
 _CLEAR = Option("--clear", "Field to take away, so that its default holds. Repeatable.", "FIELD", many=True)
 _FORCE = Option("--force", "Also when clusters use it; it is then skipped for them.")
 _BY_LABEL = Option("--selector", "Only those whose labels match, as in zone=edge,!beta.", "SELECTOR", short="-l")
+_REASON = Option("--reason", "Why; whoever is refused reads it, and it is stored in the change log.", "TEXT")
 _LISTING = (LIMIT, Option("--offset", "Leave out so many at the start.", "N", least=0))
 _BULK = (
     "With --selector, --environment or --all it acts on all these clusters in one transaction, and asks first "
@@ -41,11 +42,18 @@ def taken(*options: Option) -> set[str]:
 
 
 def create_fields(kind: Kind) -> list[field_options.Field]:
-    return field_options.fields(kind.properties, taken(*_targets(kind), _FROM_FILE, _UPDATE, _CLEAR, DRY_RUN, YES))
+    used = taken(*_targets(kind), _FROM_FILE, _UPDATE, _CLEAR, DRY_RUN, YES, *WRITING)
+    fields = field_options.fields(kind.properties, used)
+    return [field._replace(option=_REASON) if _is_reason(kind, field) else field for field in fields]
+
+
+def _is_reason(kind: Kind, field: field_options.Field) -> bool:
+    """Why a freeze is made is why it is there, so one option says both."""
+    return kind.name == FREEZES and field.name == "reason"
 
 
 def reference_fields(kind: ReferencedKind) -> list[field_options.Field]:
-    return field_options.fields(kind.reference, taken(*TARGETS, DRY_RUN, YES))
+    return field_options.fields(kind.reference, taken(*TARGETS, DRY_RUN, YES, *WRITING))
 
 
 def pin_fields(kind: ReferencedKind) -> list[field_options.Field]:
@@ -81,7 +89,8 @@ def _commands(kind: Kind, word: str) -> Iterator[Command]:
         yield _update(kind, word)
     if "put" in of_one and "get" in of_one:
         yield Command(
-            (word, "edit"), f"Change one {kind.singular} in $EDITOR.", "commands.editing:edit", (_id(kind),), kind=kind.name,
+            (word, "edit"), f"Change one {kind.singular} in $EDITOR.", "commands.editing:edit", (_id(kind),), WRITING,
+            kind=kind.name,
             examples=(f"{word} edit {example_id(kind)}",),
             details="When others change other fields meanwhile, both changes hold; when they change the same field, "
             "the edited file is kept and the exit code is 6.",
@@ -125,7 +134,9 @@ def _list(kind: Kind, word: str) -> Command:
 
 def _create(kind: Kind, word: str) -> Command:
     fields = create_fields(kind)
-    given = " ".join(_shown(field) for field in fields if field.name in kind.required)
+    either = kind.schema.get("anyOf") or [{}]
+    needed = {*kind.required, *either[0].get("required", ())}
+    given = " ".join(_shown(field) for field in fields if field.name in needed)
     optional = next((field for field in fields if field.shape == "map"), None)
     given = given or (_shown(optional) if optional else "")
     plain = f"{word} create {example_id(kind)} {given}".rstrip()
@@ -136,7 +147,15 @@ def _create(kind: Kind, word: str) -> Command:
         f"Create one {kind.singular}" + (", and assign it to clusters." if assignable else "."),
         "commands.kind_verbs:create",
         (_id(kind),),
-        (*(field.option for field in fields), *_targets(kind), _FROM_FILE, _UPDATE, DRY_RUN, *((YES,) if assignable else ())),
+        (
+            *(field.option for field in fields),
+            *_targets(kind),
+            _FROM_FILE,
+            _UPDATE,
+            DRY_RUN,
+            *((YES,) if assignable else ()),
+            *WRITING,
+        ),
         (plain, *assigned, f"{word} create {example_id(kind)} --from-file {word}.yaml"),
         "If it exists with equal content, nothing happens; with other content it is refused, unless --update is given. "
         + (f"Without a cluster option it is only created. {_BULK}" if assignable else ""),
@@ -151,7 +170,7 @@ def _update(kind: Kind, word: str) -> Command:
         f"Change fields of one {kind.singular}; the others stay.",
         "commands.kind_verbs:update",
         (_id(kind),),
-        (*(field.option for field in fields), _FROM_FILE, _CLEAR, DRY_RUN),
+        (*(field.option for field in fields), _FROM_FILE, _CLEAR, DRY_RUN, *WRITING),
         (f"{word} update {example_id(kind)} {_shown(fields[0]) if fields else '--from-file f.yaml'}",),
         kind=kind.name,
     )
@@ -161,21 +180,21 @@ def _delete(kind: Kind, word: str) -> Command:
     if kind.name == CLUSTERS:
         return Command(
             (word, "decommission"), "Delete a cluster; Flux then removes everything from it.", "commands.kind_verbs:delete",
-            (_id(kind),), (YES, DRY_RUN), (f"{word} decommission {example_id(kind)} --yes",),
+            (_id(kind),), (YES, DRY_RUN, *WRITING), (f"{word} decommission {example_id(kind)} --yes",),
             "Its DNS name answers with empty lists from then on, so that Flux on the cluster removes what it had applied.",
             kind=kind.name,
         )  # fmt: skip
     assignable = isinstance(kind, ReferencedKind)
     return Command(
         (word, "delete"), f"Delete one {kind.singular}.", "commands.kind_verbs:delete", (_id(kind),),
-        (*((_FORCE,) if assignable else ()), YES, DRY_RUN), (f"{word} delete {example_id(kind)} --yes",),
+        (*((_FORCE,) if assignable else ()), YES, DRY_RUN, *WRITING), (f"{word} delete {example_id(kind)} --yes",),
         "Refused while clusters use it, unless --force is given." if assignable else "", kind=kind.name,
     )  # fmt: skip
 
 
 def _on_clusters(kind: ReferencedKind, word: str) -> Iterator[Command]:
     id, one = (_id(kind),), example_id(kind)
-    common = (*TARGETS, DRY_RUN, YES)
+    common = (*TARGETS, DRY_RUN, YES, *WRITING)
     skips = f"{_BULK} Clusters that do not have it are skipped then; named with --cluster, they are an error. "
 
     def command(verb: str, summary: str, options: tuple[Option, ...], example: str, details: str) -> Command:
