@@ -113,6 +113,22 @@ def test_a_field_that_was_changed_again_is_a_conflict(cli: Cli, api: httpx.Clien
     assert api.get("/changes?limit=1").json()[0]["forced"] is True
 
 
+def test_of_many_conflicts_the_first_are_named_and_all_are_counted(fleet: tuple[Cli, httpx.Client]) -> None:
+    cli, api = fleet
+    for number in range(101):
+        make_cluster(api, f"many-{number}")
+    for zone in ("a", "b"):
+        operations = [
+            {"op": "patch", "kind": "clusters", "id": f"many-{number}", "document": {"labels": {"zone": zone}}}
+            for number in range(101)
+        ]
+        assert api.post("/batch", json={"operations": operations}).status_code == 200
+    *conflicts, more, remedy = cli.refused(6, "changes", "revert", str(newest(cli) - 1), "--yes")
+    assert len(conflicts) == 100
+    assert more == "and 1 more"
+    assert "--force" in remedy
+
+
 def test_a_document_becomes_what_it_was(cli: Cli, api: httpx.Client) -> None:
     cli.ok("namespace", "create", "gone", "--label", "a=b")
     to = newest(cli)

@@ -96,7 +96,7 @@ def lines(session: Session, output: Output, plan: Plan, *, happened: bool = Fals
     shown = groups if session.values.flag("full") else groups[:SHOWN_GROUPS]
     if not groups and "groups" in plan:
         yield "no cluster got other inputs" if happened else "no cluster would get other inputs"
-    rendered = _rendering(session, output, plan) if groups and session.values.flag("render") else lambda group: ()
+    rendered = _rendering(session, output, plan, happened) if groups and session.values.flag("render") else lambda group: ()
     for group in shown:
         yield output.coloured(_headline(group, session.values.flag("full")), "bold")
         for change in group["changes"]:
@@ -152,14 +152,15 @@ def _value(output: Output, field: Mapping[str, Any], side: str, meaning: str) ->
     return output.coloured(text, meaning)
 
 
-def _rendering(session: Session, output: Output, plan: Plan) -> Callable[[Mapping[str, Any]], Iterable[str]]:
+def _rendering(session: Session, output: Output, plan: Plan, happened: bool) -> Callable[[Mapping[str, Any]], Iterable[str]]:
     from flux_resourceset.cli.cluster import planned_objects, simulated_state  # not before: it takes all that renders
 
-    comparison = planned_objects.Comparison(session, plan)
+    comparison = planned_objects.Past(session, plan) if happened else planned_objects.Comparison(session, plan)
+    none = " none changed" if happened else " none would change"
 
     def lines(group: Mapping[str, Any]) -> Iterator[str]:
         id, changes = comparison.of_group(group)
-        yield f"  objects of {id}:" + ("" if changes else " none would change")
+        yield f"  objects of {id}:" + ("" if changes else none)
         for change in changes:
             yield f"    {output.coloured(change.sign, simulated_state.MEANINGS[change.sign])} {change}"
             yield from (f"        {field}" for field in change.fields)
