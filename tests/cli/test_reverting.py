@@ -71,6 +71,7 @@ def test_somebody_has_to_agree(cli: Cli, api: httpx.Client) -> None:
     refused = cli.on_terminal("changes", "revert", str(wrong), answers="n\n")
     assert refused.code != 0
     assert "namespaces/podinfo: would be removed" in refused.out
+    assert '/namespaces/podinfo: {"id": "podinfo"} → (none)' in refused.out
     assert f"undo revision {wrong}? [y/N]" in refused.out
     assert newest(cli) == wrong
     agreed = cli.on_terminal("changes", "revert", str(wrong), answers="y\n")
@@ -124,6 +125,9 @@ def test_of_many_conflicts_the_first_are_named_and_all_are_counted(fleet: tuple[
         ]
         assert api.post("/batch", json={"operations": operations}).status_code == 200
     *conflicts, more, remedy = cli.refused(6, "changes", "revert", str(newest(cli) - 1), "--yes")
+    asked = cli.on_terminal("changes", "revert", str(newest(cli)), answers="n\n").out
+    assert asked.count("/labels/zone: ") == 20
+    assert "… and 81 more; --dry-run shows all" in asked
     assert len(conflicts) == 100
     assert more == "and 1 more"
     assert "--force" in remedy
