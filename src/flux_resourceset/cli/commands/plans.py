@@ -53,11 +53,20 @@ def asked(
 def checked(plan: Plan) -> Plan:
     """A plan that has the shape of one; an older server's dry run has only results, and no groups to be shown."""
     groups, guards = plan.get("groups", []), plan.get("guards", [])
-    if not _are_objects(groups) or not all(_is_group(group) for group in groups) or not _are_objects(guards):
-        raise client.not_understood("it is not the plan that was due")
-    if not all(isinstance(guard.get("confirm", {}), dict) for guard in guards):
+    understood = _are_objects(groups) and all(map(_is_group, groups)) and _are_objects(guards) and all(map(_is_guard, guards))
+    if not understood or not _is_plain(plan.get("plan", "")):
         raise client.not_understood("it is not the plan that was due")
     return plan
+
+
+def _is_guard(guard: Mapping[str, Any]) -> bool:
+    confirm = guard.get("confirm", {})
+    return isinstance(confirm, dict) and all(map(_is_plain, (*confirm.values(), guard.get("id", ""))))
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it can be a part of a header."""
+    return isinstance(value, str) and value.isascii() and value.isprintable()
 
 
 def _is_group(group: Mapping[str, Any]) -> bool:
@@ -240,7 +249,7 @@ def _consent(session: Session) -> dict[str, str]:
 
 
 def _header_text(text: str, option: str) -> str:
-    if not text.isascii() or not text.isprintable() or not text.strip():
+    if not _is_plain(text) or not text.strip():
         raise failures.usage(f"{option} is {text!r}, which can be no id")
     return text
 
