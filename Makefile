@@ -67,6 +67,7 @@ bench: $(VENV)/dev ## measure, against named anchors (uses nginx and wrk where t
 	$(BIN)/python bench/stall.py
 	$(BIN)/python bench/plan.py
 	$(BIN)/python bench/feed.py
+	$(BIN)/python bench/history.py
 
 lock: $(VENV)/runtime ## renew the pinned requirement files
 	$(BIN)/pip install --quiet uv

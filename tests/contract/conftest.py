@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from flux_resourceset.store import Store
+from flux_resourceset.store import Store, sqlite_files
 from flux_resourceset.store.memory import MemoryStore
 from flux_resourceset.store.sqlite import SqliteStore
 
@@ -42,3 +43,18 @@ def store(stores: tuple[Store, Store]) -> Store:
 def peer(stores: tuple[Store, Store]) -> Store:
     """What another process, or another part of this one, has of the same data."""
     return stores[1]
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is asked over connections that are opened from now on."""
+    statements: list[str] = []
+    connect = sqlite_files.connect
+
+    def traced(path: Path, mode: str) -> sqlite3.Connection:
+        connection = connect(path, mode)
+        connection.set_trace_callback(statements.append)
+        return connection
+
+    monkeypatch.setattr(sqlite_files, "connect", traced)
+    return statements

@@ -112,6 +112,24 @@ def test_a_page_has_up_to_so_many_changes_or_one_entry(logged: Store, page: int,
     assert backwards == [5, 4, 3, 2, 1]
 
 
+@pytest.mark.parametrize("page", [1, 2, 99])
+@pytest.mark.parametrize("query", [Query(actor="jane"), Query(actor="jane", after=0), Query(actor="jane", before=9, after=2)])
+def test_documents_are_whole_though_others_changed_them_in_between(store: Store, query: Query, page: int) -> None:
+    """In entries that were not asked for: also where the document went and came back."""
+    made, body = [create("n", "a", v=0)], {"id": "a", "v": 0}
+    for number in range(1, 11):
+        if number in (5, 8):
+            made += [delete("n", body), create("n", "a", v=number)]
+        else:
+            made.append(update("n", body, {"id": "a", "v": number}))
+        body = {"id": "a", "v": number}
+    log = [entry(revision, change, actor=("jane", "joe", "joe")[revision % 3]) for revision, change in enumerate(made, 1)]
+    commit(store, *log)
+    wanted = [each for each in log if query.matches(each)]
+    assert len(wanted) > 1
+    assert matching(store, query, page) == (wanted if query.ascending else wanted[::-1])
+
+
 def test_an_entry_that_brings_names_only_is_one_of_a_page_too(store: Store) -> None:
     commit(store, *(entry(number, decommissioned=(Decommissioned(f"d{number}.example.com", "d"),)) for number in range(1, 4)))
     assert [len(entries) for entries in store.find(Query(), 2)] == [2, 1]

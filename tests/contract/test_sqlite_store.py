@@ -367,21 +367,6 @@ def test_nothing_of_a_folded_log_is_left_and_its_documents_are_still_counted(sto
         store.snapshot()
 
 
-@pytest.fixture
-def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is asked over connections that are opened from now on."""
-    statements: list[str] = []
-    connect = sqlite_files.connect
-
-    def traced(path: Path, mode: str) -> sqlite3.Connection:
-        connection = connect(path, mode)
-        connection.set_trace_callback(statements.append)
-        return connection
-
-    monkeypatch.setattr(sqlite_files, "connect", traced)
-    return statements
-
-
 def two_changes(number: int) -> changes.Entry:
     return entry(number, create("n", f"a{number}"), create("n", f"b{number}"))
 

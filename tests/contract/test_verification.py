@@ -179,6 +179,11 @@ def test_the_first_revision_that_does_not_agree_is_named(
     assert (code, line.split(": ")[0]) == (1, f"revision {revision} does not agree")
 
 
+def test_a_missing_entry_is_told_from_one_that_was_changed(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tamper(path, "DELETE FROM entries WHERE revision = 4")
+    assert verify(capsys) == (1, "revision 4 does not agree: an entry of revision 5 stands in its place\n")
+
+
 def test_a_row_that_came_from_nowhere_is_noticed(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     content = path.read_bytes()
     for statement in (

@@ -7,6 +7,8 @@ _BINDINGS = "deploy/cluster/views/rolebindings/resourceset.yaml"
 _COMPONENTS = "deploy/cluster/views/platform-components/resourceset.yaml"
 
 EXPLAINED: dict[str, str] = {
+    f"{_SRC}/store/sqlite_past.py _document: if changed is None or changed > revision: → "
+    "if changed is None or (changed >= revision):": "nothing has changed it since, so there is nothing to undo",
     f'{_SRC}/merge.py assignments: patches = cluster["patches"] if kind.patches else {{}} → '
     'patches = cluster["patches"] if True else {}': (
         "a kind without patches never sends them; looking them up only costs its being remembered"

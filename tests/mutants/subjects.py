@@ -46,11 +46,15 @@ DRAFTING = (
 ASKING = "api/test_documents.py api/test_sub_resources.py api/test_warnings.py api/test_bodies.py api/test_flux_answers.py"
 ONE_PASS = "test_a_dense_catalog_is_searched_for_cycles_in_one_pass"
 IN_TURN = "test_only_so_many_run_at_a_time_and_whoever_leaves_makes_room"
+PAST = "contract/test_past_contract.py contract/test_log_contract.py property/test_store_machine.py"
 
 SUBJECTS = (
     _module("merge", 20, "unit/test_merge.py property/test_merge_laws.py"),
-    _module("answers", 15, "unit/test_merge.py property/test_merge_laws.py", "unit/test_fleet.py unit/test_effects.py",
+    _module("answers", 15, "unit/test_merge.py property/test_merge_laws.py", "unit/test_fleet.py",
             "api/test_flux_answers.py"),
+    _module("effects", 20, "unit/test_effects.py property/test_plan_laws.py", "api/test_plans.py"),
+    _module("plans", 10, "unit/test_effects.py property/test_plan_laws.py", "api/test_plans.py"),
+    _module("guards", 15, "unit/test_effects.py property/test_plan_laws.py", "api/test_guards.py"),
     _module("fleet", 30, "unit/test_fleet.py unit/test_limits.py", "property/test_fleet_coherence.py",
             "api/test_flux_answers.py api/test_readers.py", "faults/test_kind_files.py"),
     _module("changes", 15, "unit/test_fleet.py unit/test_ledger.py unit/test_transactions.py", "property/test_fleet_coherence.py",
@@ -65,9 +69,18 @@ SUBJECTS = (
     _module("ledger", 15, "unit/test_ledger.py unit/test_idempotency.py unit/test_follower.py",
             "property/test_fleet_coherence.py", "faults/test_kind_files.py", "processes/test_sharing.py",
             f"faults/test_dry_runs.py::{IN_TURN}"),
+    _module("undoing", 20, "unit/test_undoing.py"),
+    _module("differences", 10, "unit/test_differences.py property/test_difference_laws.py"),
+    _module("reverts", 10, "unit/test_reverts.py", "property/test_revert_laws.py", "api/test_reverts.py"),
+    _module("provenance", 10, "api/test_provenance.py"),
     _module("http/poll", 20, " ".join(f"api/test_fast_path.py::{name}" for name in TAKEN),
             "api/test_flux_answers.py api/test_authentication.py api/test_service_paths.py", "api/test_readers.py",
             "api/test_patience.py api/test_shutdown.py api/test_problems.py api/test_fast_path.py"),
+    _module("store/deltas", 6, "property/test_delta_laws.py"),
+    _module("store/sqlite_bodies", 10, PAST, "contract/test_sqlite_store.py contract/test_verification.py"),
+    _module("store/sqlite_names", 6, PAST, "contract/test_store_contract.py contract/test_verification.py"),
+    _module("store/sqlite_past", 6, PAST, "contract/test_verification.py"),
+    _module("store/sqlite_verification", 10, "contract/test_verification.py"),
     _view("namespaces/resourceset", 8),
     _view("platform-components/resourceset", 25),
     _view("rolebindings/resourceset", 8),

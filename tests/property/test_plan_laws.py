@@ -43,7 +43,7 @@ def expected(before: Answers, after: Answers) -> collections.Counter[tuple[str, 
             if was == will:
                 continue
             if was is None or (will is not None and will.get("enabled", True) and not was.get("enabled", True)):
-                change = effects.ADDED
+                change: str = effects.ADDED
             elif will is None or (was.get("enabled", True) and not will.get("enabled", True)):
                 change = effects.REMOVED
             else:

@@ -605,3 +605,15 @@ def test_it_ends_after_its_threads_and_closes_the_store_only_then() -> None:
     slow.close()
     assert work.done()
     assert happened == ["read", "closed"]
+
+
+def test_a_log_that_was_folded_beyond_what_was_followed_is_loaded_anew() -> None:
+    store = MemoryStore()
+    writer, behind = samples.ledger_of(KNOWN, store), samples.ledger_of(KNOWN, store).follower
+    for name in ("a", "b", "c"):
+        samples.create(writer, "namespaces", namespace(name))
+    with store.begin() as transaction:
+        assert transaction.fold(3) == 2
+    behind.refresh()
+    assert (set(behind.fleet.documents["namespaces"]), behind.fleet.revision) == ({"a", "b", "c"}, 3)
+    assert behind.fleet.head == writer.fleet.head

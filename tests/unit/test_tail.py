@@ -167,7 +167,7 @@ def test_a_log_that_does_not_go_on_begins_anew(log: Log) -> None:
         log.write(2)
         assert await log.read() == [6, 7]
         beginnings, epoch = end.beginnings, end.epoch
-        log.ledger.restore(lambda state: (Snapshot("another", 0, {}, ()), []))
+        log.ledger.restore(lambda state: (Snapshot("another", 0, {}, ()), []), samples.nothing_planned)
         await end.advance()
         assert (end.beginnings, end.event(7)) == (beginnings + 1, None)
         assert end.epoch != epoch

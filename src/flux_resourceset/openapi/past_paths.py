@@ -32,7 +32,7 @@ def of_kinds(kinds: Kinds, samples: Samples) -> dict[str, Item]:
             paths[f"/{kind.name}/{{id}}/history"] = _history(kind)
         if {"post", "put", "patch"} & {*kind.methods["resource"], *kind.methods["instance"]}:
             paths[f"/{kind.name}/{{id}}/revert"] = _document_revert(kind, samples)
-    paths |= _inputs(kinds, samples) | {"/diff": {"get": _diff()}} | _reverts()
+    paths |= _inputs(kinds, samples) | {"/diff": {"get": _diff(kinds)}} | _reverts()
     return paths
 
 
@@ -76,12 +76,12 @@ def _inputs(kinds: Kinds, samples: Samples) -> dict[str, Item]:
     }  # fmt: skip
 
 
-def _diff() -> building.Operation:
+def _diff(kinds: Kinds) -> building.Operation:
     point = {"anyOf": [{"type": "integer", "minimum": 0, "maximum": 10**15 - 1}, {"type": "string", "format": "date-time"}]}
     parameters = [
         {**query("from", "Where to begin: a revision, or a time.", point, 1), "required": True},
         query("to", "Where to end; now, if left out.", point),
-        query("kind", "Only documents of this kind; answers are told of all.", {"type": "string"}),
+        query("kind", "Only documents of this kind; answers are told of all.", {"type": "string", "enum": list(kinds.by_name)}),
         query("cluster", "Only the answers of this cluster; documents are told all.", {"type": "string"}),
         query("full", "All groups with all their clusters.", {"type": "boolean", "default": False}),
     ]

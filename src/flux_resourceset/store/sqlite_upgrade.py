@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -26,7 +26,7 @@ def convert(db: sqlite3.Connection, path: object, version: int) -> None:
     """A log of that version, whose tables have got their columns already. Grows with the log; holds the documents."""
     hash, names = "", Names({}, set())
     bodies: dict[Key, tuple[bytes, int]] = {}  # with the revision that changed them
-    for number, row in enumerate(db.execute(_ENTRIES).fetchall(), 1):
+    for number, row in enumerate(_rows(db), 1):
         entry, rows = _entry(db, row)
         hash = changes.chained(hash, entry)
         wrong = entry.revision != number or (version >= CHAINED and row[10:] != (len(bodies) + _growth(rows), hash))
@@ -48,8 +48,16 @@ def _broken(path: object, how: str) -> errors.Doubt:
 
 _ENTRIES = (
     "SELECT revision, time, actor, on_behalf_of, request_id, reason, forced, retired, forgone, vanished, documents, hash"
-    " FROM entries ORDER BY revision"
+    " FROM entries WHERE revision > ? ORDER BY revision LIMIT 1"
 )
+
+
+def _rows(db: sqlite3.Connection) -> Iterator[Sequence[Any]]:
+    """One by one, for they are written to meanwhile, and a log is long."""
+    revision = 0
+    while row := db.execute(_ENTRIES, (revision,)).fetchone():
+        yield row
+        revision = row[0]
 
 
 def _entry(db: sqlite3.Connection, row: Sequence[Any]) -> tuple[Entry, list[Sequence[Any]]]:

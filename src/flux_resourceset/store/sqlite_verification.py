@@ -12,13 +12,18 @@ from typing import Any
 import msgspec
 
 from flux_resourceset import changes, errors
-from flux_resourceset.changes import Change, Entry, Tombstone
+from flux_resourceset.changes import CLUSTERS, Change, Document, Entry, Tombstone
 from flux_resourceset.store import Fault, Verified, sqlite_bodies, sqlite_log, sqlite_names, sqlite_past, sqlite_rows
 from flux_resourceset.store.sqlite_bodies import Kept
 from flux_resourceset.store.sqlite_names import Names
 from flux_resourceset.store.sqlite_past import State
 
-_decode = msgspec.json.Decoder().decode
+
+class _Named(msgspec.Struct):
+    cluster_dns: str
+
+
+_named = msgspec.json.Decoder(_Named).decode
 
 
 class _Wrong(Exception):
@@ -62,7 +67,7 @@ def _replay(db: sqlite3.Connection, state: State) -> None:
     for row in db.execute(_ENTRIES):
         revision += 1
         if row[0] != revision:
-            raise _Wrong(revision, f"its entry is missing; the next one is {row[0]}" if row[0] > revision else "it is twice")
+            raise _Wrong(revision, f"an entry of revision {row[0]} stands in its place")
         try:
             entry = _entry(db, row, state)
         except (errors.Doubt, msgspec.DecodeError, msgspec.ValidationError, TypeError) as exc:
@@ -113,7 +118,14 @@ def _changes(db: sqlite3.Connection, revision: int, state: State) -> Iterator[Ch
             raise kept.misfit()
         if after is not None:
             state.documents[key] = (revision, after)
-        yield Change(*key, kept.operation, sqlite_log.document(before), sqlite_log.document(after))
+        yield Change(*key, kept.operation, _told(kept.kind, before), sqlite_log.document(after))
+
+
+def _told(kind: str, before: bytes | None) -> Document | None:
+    """All that an entry tells of a document before it: the chain is about what it became, tombstones are about names."""
+    if before is None:
+        return None
+    return {"cluster_dns": _named(before).cluster_dns} if kind == CLUSTERS else {}
 
 
 def _compare(db: sqlite3.Connection, state: State) -> None:

@@ -55,6 +55,20 @@ spec:
         {{- end }}
         - name: ENVIRONMENTS
           value: {{ join "," $values.environments | quote }}
+        {{- if eq .mode "crud" }}
+        {{- $protected := list }}
+        {{- range $values.guards.protectedEnvironments }}
+        {{- if has . $values.environments }}
+        {{- $protected = append $protected . }}
+        {{- end }}
+        {{- end }}
+        - name: PROTECTED_ENVIRONMENTS
+          value: {{ join "," $protected | quote }}
+        - name: GUARD_MAX_REMOVAL_CLUSTERS
+          value: {{ $values.guards.maxRemovalClusters | quote }}
+        - name: GUARD_MAX_CLUSTERS
+          value: {{ $values.guards.maxClusters | quote }}
+        {{- end }}
         - name: AUTH_TOKEN
           valueFrom:
             secretKeyRef:
