@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
-from typing import Any, NamedTuple
-
-from flux_resourceset.kinds.model import Referenced
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 Document = Mapping[str, Any]
 Input = dict[str, Any]
 
 _NO_PATCHES: Document = {}  # one for all, so that it is seen at once that two inputs have none
+
+
+class Dependent(Protocol):
+    """What a kind says about dependencies."""
+
+    @property
+    def field(self) -> str: ...
+
+
+class Referenced(Protocol):
+    """What the merge has to know of a kind: less than the server does, so that a command line can merge too."""
+
+    @property
+    def cluster_field(self) -> str: ...
+    @property
+    def patches(self) -> bool: ...
+    @property
+    def nest(self) -> Mapping[str, Sequence[str]]: ...
+    @property
+    def dependencies(self) -> Dependent | None: ...
 
 
 class Assignment(NamedTuple):

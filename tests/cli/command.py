@@ -91,7 +91,10 @@ class Cli:
         piped: Mapping[str, Any] | None = None,
         watch: Callable[[str], object] = lambda shown: None,  # is given all that was shown so far, whenever it is more
     ) -> Done:
-        """Run with a terminal for all three streams; `err` is empty, for a terminal shows both in one."""
+        """Run with a terminal for all three streams; `err` is empty, for a terminal shows both in one.
+
+        Text that `watch` gives is typed.
+        """
         master, slave = pty.openpty()
         environment = {**self.environment, "TERM": "xterm"}
         with subprocess.Popen(
@@ -115,7 +118,9 @@ def _read(master: int, process: subprocess.Popen[bytes], watch: Callable[[str], 
             except OSError:  # the other end is closed
                 break
             shown += chunk
-            watch(shown.decode(errors="replace"))  # its end may be half a character
+            typed = watch(shown.decode(errors="replace"))  # its end may be half a character
+            if isinstance(typed, str):
+                os.write(master, typed.encode())
         elif process.poll() is not None:
             break
     process.wait(10)

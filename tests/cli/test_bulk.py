@@ -104,10 +104,9 @@ def test_a_named_cluster_that_lacks_the_component_is_an_error(cli: Cli, fleet: l
 def test_a_rehearsal_shows_every_cluster_and_changes_nothing(cli: Cli, api: httpx.Client, fleet: list[str]) -> None:
     before = newest(api)
     done = cli.ok("component", "patch", "podinfo", "-l", "bulk", "--set", "a.b=c", "--dry-run")
-    assert [(item["id"], item["change"]) for item in done.data] == [(id, "update") for id in fleet[:3]]
-    assert done.data[0]["fields"] == [{"path": "/patches/podinfo", "after": {"a.b": "c"}}]
+    assert [(item["id"], item["change"]) for item in done.data["results"]] == [(id, "update") for id in fleet[:3]]
     table = cli.ok("component", "patch", "podinfo", "-l", "bulk", "--set", "a.b=c", "--dry-run", "-o", "table")
-    assert "clusters/bulk-0 would be updated\n" in table.out
+    assert 'clusters/bulk-0 would be updated\n  /patches/podinfo: (none) → {"a.b": "c"}\n' in table.out
     assert newest(api) == before
 
 

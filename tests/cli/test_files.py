@@ -99,7 +99,7 @@ def test_apply_refuses_as_put_does_and_writes_nothing_then(cli: Cli, api: httpx.
 
 def test_apply_can_be_rehearsed(cli: Cli, api: httpx.Client) -> None:
     done = cli.ok("apply", "-f", "-", "--dry-run", stdin="kind: namespace\nid: rehearsed\nlabels: {a: b}\n")
-    assert [(item["change"], item["document"]["labels"]) for item in done.data] == [("create", {"a": "b"})]
+    assert [(item["change"], item["after"]["labels"]) for item in done.data["results"]] == [("create", {"a": "b"})]
     assert api.get("/namespaces/rehearsed").status_code == 404
 
 
@@ -183,12 +183,11 @@ def test_diff_has_three_exit_codes(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "d.yaml"
     file.write_text(cli.ok("namespace", "get", "differing", "-o", "yaml").out)
     same = cli("diff", "-f", str(file))
-    assert (same.code, same.data) == (0, [])
+    assert (same.code, same.data["groups"], same.data["revision"]) == (0, [], same.data["base_revision"])
     file.write_text("kind: namespace\nid: differing\nlabels: {a: c}\n---\nkind: namespace\nid: differing-new\n")
     other = cli.but(FLUX_API_WRITE_TOKEN=None)("diff", "-f", str(file))  # it only reads
     assert other.code == 1
-    assert other.data[0]["fields"] == [{"path": "/labels/a", "before": "b", "after": "c"}]
-    assert [item["change"] for item in other.data] == ["update", "create"]
+    assert [item["change"] for item in other.data["results"]] == ["update", "create"]
     shown = cli("diff", "-f", str(file), "-o", "table")
     assert "\n-  a: b\n+  a: c\n" in shown.out
     assert shown.code == 1

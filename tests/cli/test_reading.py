@@ -170,7 +170,7 @@ def test_export_and_import_move_a_fleet(cli: Cli, tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o077 == 0
     assert cli.ok("export").out == file.read_text()
     (line,) = cli.refused(2, "import", str(file))
-    assert line.endswith("? Say --yes to do it")
+    assert line.endswith("? Say --yes to do it, or --dry-run to see what it would do")
     assert "--merge" in cli.refused(6, "import", str(file), "--yes")[0]
     assert cli.ok("import", "-", "--merge", "--yes", stdin=file.read_text()).data["documents"] == told["documents"]
     damaged = tmp_path / "damaged.json"

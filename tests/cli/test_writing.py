@@ -91,7 +91,7 @@ def test_deleting_needs_a_yes_and_refuses_what_is_used(cli: Cli, api: httpx.Clie
     assert "--yes" in cli.refused(2, "namespace", "delete", "to-delete")[0]
     assert "demo-cluster-01" in cli.refused(6, "namespace", "delete", "to-delete", "--yes")[0]
     cli.ok("namespace", "unassign", "to-delete", "--cluster", "demo-cluster-01")
-    rehearsed = cli.ok("namespace", "delete", "to-delete", "--dry-run").data
+    rehearsed = cli.ok("namespace", "delete", "to-delete", "--dry-run").data["results"]
     assert [(item["id"], item["change"]) for item in rehearsed] == [("to-delete", "delete")]
     assert api.get("/namespaces/to-delete").status_code == 200
     assert cli.ok("namespace", "delete", "to-delete", "-y").data["id"] == "to-delete"

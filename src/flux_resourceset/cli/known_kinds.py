@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flux_resourceset import __version__, atomic_files
 from flux_resourceset.cli import failures, windows
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from flux_resourceset.client import Client
 
 CLUSTERS = "clusters"
+FREEZES = "freezes"
 
 Schema = dict[str, Any]
 
@@ -56,6 +57,10 @@ class Kind:
         return self.group, self.singular, self.name, self.name.replace("_", "-")
 
 
+class Dependencies(NamedTuple):
+    field: str
+
+
 class ReferencedKind(Kind):
     """A kind that clusters refer to, in an array of every cluster."""
 
@@ -65,6 +70,15 @@ class ReferencedKind(Kind):
         self.patches: bool = data["patches"]
         self.overrides: list[str] = data["overrides"]
         self.reference: Schema = data["reference"]
+        self.nest: dict[str, list[str]] = data.get("nest") or {}
+        self.dependencies = Dependencies(data["dependencies"]) if data.get("dependencies") else None
+
+    @property
+    def can_be_merged(self) -> bool:
+        """Whether the server says all that it takes; an older one does not."""
+        nest, dependencies = self.data.get("nest"), self.data.get("dependencies", ...)
+        nested = isinstance(nest, dict) and all(isinstance(names, list) for names in nest.values())
+        return nested and isinstance(dependencies, str | None)
 
     @property
     def switched(self) -> bool:

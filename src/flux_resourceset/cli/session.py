@@ -34,6 +34,7 @@ class Session:
         self.output = printing.Output(sys.stdout, values.text("output"), environment)
         self.messages = printing.Output(sys.stderr, "table", environment)
         self._kinds: Kinds | None = None
+        self._warned: set[str] = set()
 
     def begin(self, command: Command, values: Values) -> None:
         self.command, self.values = command, values
@@ -208,7 +209,10 @@ class Session:
             self.say(line)
 
     def warn(self, text: str) -> None:
-        self._mark("warning:", text)
+        """Once, though a plan and the write that follows it warn of the same."""
+        if text not in self._warned:
+            self._warned.add(text)
+            self._mark("warning:", text)
 
     def fail(self, failure: failures.Failure) -> int:
         for line in failure.lines:

@@ -91,6 +91,8 @@ class Kind:
             "patches": False,
             "overrides": [],
             "reference": {},
+            "nest": {},
+            "dependencies": self.dependencies.field if self.dependencies else None,
             "filters": [item.name for item in self.filters],
             "methods": {level: list(methods) for level, methods in self.methods.items()},
             "schema": self.schema,
@@ -119,6 +121,7 @@ class Referenced(Kind):
             "patches": self.patches,
             "overrides": list(self.overrides),
             "reference": self.reference,
+            "nest": {group: list(names) for group, names in self.nest.items()},
             "resourceset": self.resourceset,
         }
 

@@ -295,6 +295,12 @@ def _kind_list() -> dict[str, Schema]:
         "patches": {"type": "boolean", "description": "Whether clusters may patch it."},
         "overrides": array(words, "Fields of references that beat the definition's."),
         "reference": {"type": "object", "description": "JSON Schemas of the fields that references hold besides id."},
+        "nest": {
+            "type": "object",
+            "description": "Objects of its inputs that hold several of its fields.",
+            "additionalProperties": array(words, "Fields."),
+        },
+        "dependencies": text("Field that names what it depends on; null if none does.", nullable=True),
         "filters": array(words, "Fields that lists can be filtered by."),
         "methods": {"type": "object", "description": "Methods by level.", "additionalProperties": array(words, "Methods.")},
         "schema": {"type": "object", "description": "JSON Schema (2020-12) of a document."},

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from flux_resourceset import render
 from flux_resourceset.cli import failures
 from flux_resourceset.cli.cluster import manifest_files, view_sources
-from flux_resourceset.cli.cluster.simulated_state import Change, State
+from flux_resourceset.cli.cluster.simulated_state import MEANINGS, Change, State
 from flux_resourceset.cli.cluster.view_sources import Engine, View
 from flux_resourceset.cli.output.terminal_text import printable
 
@@ -89,10 +89,7 @@ class _Simulation:
     def _tell(self, changes: Iterable[Change]) -> None:
         out = self._session.output
         for change in changes:
-            out.line(f"{out.coloured(change.sign, _MEANINGS[change.sign])} {printable(str(change))}")
+            out.line(f"{out.coloured(change.sign, MEANINGS[change.sign])} {printable(str(change))}")
             for field in change.fields:
                 out.line(f"    {printable(field)}")
         sys.stdout.flush()  # a pipe would keep the news to itself
-
-
-_MEANINGS = {"+": "created", "~": "updated", "-": "deleted", "=": "unchanged"}

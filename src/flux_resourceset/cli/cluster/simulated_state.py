@@ -16,6 +16,9 @@ OWNER = f"resourceset.{resourcesets.GROUP}/name"
 _LONGEST = 160  # characters of a value in a line about it: an entry of valuesFrom with usual names fits
 
 
+MEANINGS = {"+": "created", "~": "updated", "-": "deleted", "=": "unchanged"}  # of the signs, and so their colours
+
+
 class Change(NamedTuple):
     sign: str  # + created, ~ changed, - deleted, = kept although nobody wants it any more
     identity: Identity
@@ -60,7 +63,7 @@ class State:
     def _put(self, targets: Mapping[Identity, render.Manifest]) -> Iterator[Change]:
         for identity, manifest in targets.items():
             before = self._objects.get(identity)
-            fields = tuple(_lines(before.manifest, manifest)) if before else ()
+            fields = tuple(field_lines(before.manifest, manifest)) if before else ()
             if before and not fields:
                 continue
             self._objects[identity] = manifest_files.write(self._root, manifest)
@@ -70,7 +73,7 @@ class State:
         for identity, (_, manifest) in list(self._objects.items()):
             if identity in targets or _owner(manifest) != owner:
                 continue
-            if resourcesets.annotation(manifest, resourcesets.PRUNE) == resourcesets.DISABLED:
+            if is_kept(manifest):
                 if identity not in self._kept:
                     self._kept.add(identity)
                     yield Change("=", identity)
@@ -78,6 +81,11 @@ class State:
             manifest_files.remove(self._root, identity)
             del self._objects[identity]
             yield Change("-", identity)
+
+
+def is_kept(manifest: render.Manifest) -> bool:
+    """Whether it stays when nobody wants it any more."""
+    return resourcesets.annotation(manifest, resourcesets.PRUNE) == resourcesets.DISABLED
 
 
 def _owner(manifest: render.Manifest) -> str | None:
@@ -88,7 +96,7 @@ def _owner(manifest: render.Manifest) -> str | None:
 # Fields
 
 
-def _lines(before: render.Manifest, after: render.Manifest) -> Iterator[str]:
+def field_lines(before: render.Manifest, after: render.Manifest) -> Iterator[str]:
     """A line for each field that differs: what it was and what it is."""
     for item in differences.of_manifests(before, after):
         place = _place(item.steps)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from flux_resourceset import client
@@ -24,11 +24,13 @@ _SHOWN_CLUSTERS = 5  # of a group on its line; enough to recognise which are mea
 
 _CHANGES = {"added": "+", "removed": "-", "changed": "updated"}  # and the meaning whose colour they have
 
+OVERRIDE = "X-Override-Freeze"
+
 # What a header of a consent is called on the command line.
 _OPTIONS = {
     "X-Confirm-Removals": shared_options.CONFIRM_REMOVALS.name,
     "X-Confirm-Clusters": shared_options.CONFIRM_CLUSTERS.name,
-    "X-Override-Freeze": shared_options.OVERRIDE_FREEZE.name,
+    OVERRIDE: shared_options.OVERRIDE_FREEZE.name,
 }
 
 
@@ -76,7 +78,10 @@ def _are_objects(value: Any) -> bool:
 
 def show(session: Session, plan: Plan, names: Sequence[str] = ()) -> None:
     """The API's object for programs; for people, who gets what, what is odd about it, and what would hold it up."""
-    session.output.value(plan, lambda: lines(session, session.output, plan), names)
+    if session.values.flag("render") and not session.output.human:
+        session.say("note: --render is for people; say -o table to see the objects")
+    shown = [f"plan {plan['plan']}"] if "plan" in plan else []
+    session.output.value(plan, lambda: [*lines(session, session.output, plan), *shown], names)
     warn(session, plan)
 
 
@@ -91,13 +96,17 @@ def lines(session: Session, output: Output, plan: Plan, *, happened: bool = Fals
     shown = groups if session.values.flag("full") else groups[:SHOWN_GROUPS]
     if not groups and "groups" in plan:
         yield "no cluster got other inputs" if happened else "no cluster would get other inputs"
+    rendered = _rendering(session, output, plan) if groups and session.values.flag("render") else lambda group: ()
     for group in shown:
         yield output.coloured(_headline(group, session.values.flag("full")), "bold")
         for change in group["changes"]:
             yield from _change_lines(output, change, "" if happened else "would be ")
+        yield from rendered(group)
     hidden = _number(plan.get("groups_total")) - len(shown)
     if hidden > 0:
         yield f"… and {_plural(hidden, 'more group')} of clusters; --full shows all"
+    if len(shown) + hidden > 1:
+        yield f"in all: {_total(plan.get('summary'))}"
     for guard in tripped(plan):
         yield f"{output.coloured('guard:', 'error:')} {_held_up(guard)}"
 
@@ -108,6 +117,12 @@ def _number(value: Any) -> int:
 
 def _plural(count: Any, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _total(summary: Any) -> str:
+    numbers = summary if isinstance(summary, dict) else {}
+    counts = ", ".join(f"{_number(numbers.get(kind))} {kind}" for kind in _CHANGES)
+    return f"{_plural(_number(numbers.get('clusters')), 'cluster')} would get other inputs: {counts}"
 
 
 def _headline(group: Mapping[str, Any], full: bool) -> str:
@@ -137,6 +152,21 @@ def _value(output: Output, field: Mapping[str, Any], side: str, meaning: str) ->
     return output.coloured(text, meaning)
 
 
+def _rendering(session: Session, output: Output, plan: Plan) -> Callable[[Mapping[str, Any]], Iterable[str]]:
+    from flux_resourceset.cli.cluster import planned_objects, simulated_state  # not before: it takes all that renders
+
+    comparison = planned_objects.Comparison(session, plan)
+
+    def lines(group: Mapping[str, Any]) -> Iterator[str]:
+        id, changes = comparison.of_group(group)
+        yield f"  objects of {id}:" + ("" if changes else " none would change")
+        for change in changes:
+            yield f"    {output.coloured(change.sign, simulated_state.MEANINGS[change.sign])} {change}"
+            yield from (f"        {field}" for field in change.fields)
+
+    return lines
+
+
 def tripped(plan: Plan) -> list[dict[str, Any]]:
     """The guards that would hold it up."""
     return [guard for guard in plan.get("guards", ()) if guard.get("tripped")]
@@ -147,10 +177,9 @@ def _held_up(guard: Mapping[str, Any]) -> str:
     if guard.get("guard") == "freeze":
         until = f", until {guard['until']}" if guard.get("until") else ""
         clusters = _plural(guard.get("count"), "cluster")
-        return (
-            f"{clusters} would be changed under freeze {guard.get('id')} ({guard.get('reason')}{until}); {options} with --reason"
-        )
-    return f"{_numbers(guard)}; {options}"
+        freeze = f"freeze {guard.get('id')} ({guard.get('reason')}{until})"
+        return f"{clusters} would be changed under {freeze}; it passes with {options} and a --reason"
+    return f"{_numbers(guard)}; it passes with {options}"
 
 
 def _numbers(guard: Mapping[str, Any]) -> str:
@@ -184,14 +213,14 @@ def carry_out(
     consent = _consent(session)
     asks = question is not None and session.has_to_ask(question)
     while True:
-        agreed = _agreement(session, plan(), question or "do it all the same?") if asks else {}
+        agreed = _agreement(session, plan(), question or "do it all the same?", remedy) if asks else {}
         try:
             return write({**consent, **agreed})
         except client.Problem as problem:
             if problem.code not in ("plan-changed", "confirmation-required", "frozen"):
                 raise
             if session.values.flag("yes") or not session.interactive:
-                raise _refusal(session, problem, remedy) from problem
+                raise _refusal(session, problem, plan, remedy) from problem
             session.say(_why(problem))
             asks = True
 
@@ -203,7 +232,7 @@ def _consent(session: Session) -> dict[str, str]:
     if freezes := values.many(shared_options.OVERRIDE_FREEZE.key):
         if "reason" not in values:
             raise failures.usage("--override-freeze needs a --reason, which is kept in the log")
-        headers["X-Override-Freeze"] = _header_text(",".join(freezes), shared_options.OVERRIDE_FREEZE.name)
+        headers[OVERRIDE] = _header_text(",".join(freezes), shared_options.OVERRIDE_FREEZE.name)
     if (id := values.text(shared_options.IF_PLAN.key)) is not None:
         headers["If-Plan"] = f'"{_header_text(id, shared_options.IF_PLAN.name)}"'
     return headers
@@ -215,23 +244,30 @@ def _header_text(text: str, option: str) -> str:
     return text
 
 
-def _agreement(session: Session, plan: Plan, question: str) -> dict[str, str]:
+def _agreement(session: Session, plan: Plan, question: str, remedy: Sequence[str] | None) -> dict[str, str]:
     """Show a plan and ask; whoever agrees, agrees to this plan and to the numbers of its guards, and to nothing else."""
     for line in lines(session, session.messages, plan):
         session.say(line)
     warn(session, plan)
-    guards = tripped(plan)
-    freezes = [str(guard.get("id")) for guard in guards if guard.get("guard") == "freeze"]
+    freezes = _freezes(plan)
     if freezes and "reason" not in session.values:
         what = f"frozen by {', '.join(freezes)}; nothing was changed"
-        raise Guarded(failures.CONFLICT, _with_command(session, what, {"X-Override-Freeze": ",".join(freezes)}, None))
-    numbers = [_numbers(guard) for guard in guards if guard.get("guard") != "freeze"]
+        raise Guarded(failures.CONFLICT, _with_command(session, what, {OVERRIDE: ",".join(freezes)}, remedy))
+    numbers = [_numbers(guard) for guard in tripped(plan) if guard.get("guard") != "freeze"]
     overridden = [f"{_plural(len(freezes), 'freeze')} would be overridden: {', '.join(freezes)}"] if freezes else []
     session.ask("; ".join([*overridden, *numbers, question]))
-    confirmed = {header: str(value) for guard in guards for header, value in guard.get("confirm", {}).items()}
-    override = {"X-Override-Freeze": ",".join(freezes)} if freezes else {}
-    shown = {"If-Plan": f'"{plan["plan"]}"'} if "plan" in plan else {}
-    return {**{header: value for header, value in confirmed.items() if header in _OPTIONS}, **override, **shown}
+    return {**_confirmation(plan), **({"If-Plan": f'"{plan["plan"]}"'} if "plan" in plan else {})}
+
+
+def _freezes(plan: Plan) -> list[str]:
+    return [str(guard.get("id")) for guard in tripped(plan) if guard.get("guard") == "freeze"]
+
+
+def _confirmation(plan: Plan) -> dict[str, str]:
+    """What has to be said for it to pass all that would hold it up."""
+    said = {header: str(value) for guard in tripped(plan) for header, value in guard.get("confirm", {}).items()}
+    freezes = {OVERRIDE: ",".join(_freezes(plan))} if _freezes(plan) else {}
+    return {header: value for header, value in {**said, **freezes}.items() if header in _OPTIONS}
 
 
 # Refusals
@@ -242,13 +278,16 @@ def _why(problem: client.Problem) -> str:
     return str(problem).partition("; nothing was written")[0]
 
 
-def _refusal(session: Session, problem: client.Problem, remedy: Sequence[str] | None) -> failures.Failure:
-    confirm = problem.body.get("confirm")
+def _refusal(
+    session: Session, problem: client.Problem, plan: Callable[[], Plan], remedy: Sequence[str] | None
+) -> failures.Failure:
     what = f"{_why(problem)}; nothing was changed"
     if problem.code == "plan-changed":
         return failures.Failure(failures.CONFLICT, f"{what}; look at the new plan")
-    if not isinstance(confirm, dict):
-        return Guarded(failures.CONFLICT, what)
+    confirm = problem.body.get("confirm")
+    confirm = dict(confirm) if isinstance(confirm, dict) else {}
+    if problem.code == "frozen":  # which is told before anything else that would hold it up
+        confirm = {**_confirmation(plan()), **confirm}
     return Guarded(failures.CONFLICT, _with_command(session, what, confirm, remedy))
 
 
@@ -256,11 +295,10 @@ def _with_command(session: Session, what: str, confirm: Mapping[str, Any], remed
     """A line that ends with the command that would do it: no option of it twice, and none behind a --."""
     import shlex
 
-    words = list(
-        remedy if remedy is not None else _without(session.words, [_OPTIONS[name] for name in confirm if name in _OPTIONS])
-    )
+    renewed = [_OPTIONS[name] for name in confirm if name in _OPTIONS]
+    words = list(remedy if remedy is not None else _without(session.words, renewed))
     added = _options(confirm)
-    if "X-Override-Freeze" in confirm and "reason" not in session.values:
+    if OVERRIDE in confirm and "reason" not in session.values:
         added += ["--reason", "TEXT"]
     end = words.index("--") if "--" in words else len(words)
     return f"{what}; if it is meant: {shlex.join([PROGRAM, *words[:end], *added, *words[end:]])}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator
 
-from flux_resourceset.cli.known_kinds import CLUSTERS, Kind, Kinds, ReferencedKind
+from flux_resourceset.cli.known_kinds import CLUSTERS, FREEZES, Kind, Kinds, ReferencedKind
 from flux_resourceset.cli.parsing import field_options, grammar, past_commands
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
 from flux_resourceset.cli.parsing.shared_options import AT, DRY_RUN, ENVIRONMENT, LIMIT, SELECTOR, SETS, WRITING, YES
@@ -24,6 +24,7 @@ _UPDATE = Option("--update", "If it exists with other content, update it.")
 _CLEAR = Option("--clear", "Field to take away, so that its default holds. Repeatable.", "FIELD", many=True)
 _FORCE = Option("--force", "Also when clusters use it; it is then skipped for them.")
 _BY_LABEL = Option("--selector", "Only those whose labels match, as in zone=edge,!beta.", "SELECTOR", short="-l")
+_REASON = Option("--reason", "Why; whoever is refused reads it, and it is stored in the change log.", "TEXT")
 _LISTING = (LIMIT, Option("--offset", "Leave out so many at the start.", "N", least=0), AT)
 _BULK = (
     "With --selector, --environment or --all it acts on all these clusters in one transaction, and asks first "
@@ -42,7 +43,14 @@ def taken(*options: Option) -> set[str]:
 
 
 def create_fields(kind: Kind) -> list[field_options.Field]:
-    return field_options.fields(kind.properties, taken(*_targets(kind), _FROM_FILE, _UPDATE, _CLEAR, DRY_RUN, YES, *WRITING))
+    used = taken(*_targets(kind), _FROM_FILE, _UPDATE, _CLEAR, DRY_RUN, YES, *WRITING)
+    fields = field_options.fields(kind.properties, used)
+    return [field._replace(option=_REASON) if _is_reason(kind, field) else field for field in fields]
+
+
+def _is_reason(kind: Kind, field: field_options.Field) -> bool:
+    """Why a freeze is made is why it is there, so one option says both."""
+    return kind.name == FREEZES and field.name == "reason"
 
 
 def reference_fields(kind: ReferencedKind) -> list[field_options.Field]:
@@ -87,7 +95,8 @@ def _commands(kind: Kind, word: str) -> Iterator[Command]:
         yield _update(kind, word)
     if "put" in of_one and "get" in of_one:
         yield Command(
-            (word, "edit"), f"Change one {kind.singular} in $EDITOR.", "commands.editing:edit", (_id(kind),), WRITING, kind=kind.name,
+            (word, "edit"), f"Change one {kind.singular} in $EDITOR.", "commands.editing:edit", (_id(kind),), WRITING,
+            kind=kind.name,
             examples=(f"{word} edit {example_id(kind)}",),
             details="When others change other fields meanwhile, both changes hold; when they change the same field, "
             "the edited file is kept and the exit code is 6.",
@@ -133,7 +142,9 @@ def _list(kind: Kind, word: str) -> Command:
 
 def _create(kind: Kind, word: str) -> Command:
     fields = create_fields(kind)
-    given = " ".join(_shown(field) for field in fields if field.name in kind.required)
+    either = kind.schema.get("anyOf") or [{}]
+    needed = {*kind.required, *either[0].get("required", ())}
+    given = " ".join(_shown(field) for field in fields if field.name in needed)
     optional = next((field for field in fields if field.shape == "map"), None)
     given = given or (_shown(optional) if optional else "")
     plain = f"{word} create {example_id(kind)} {given}".rstrip()

@@ -7,6 +7,7 @@ from flux_resourceset.cli.parsing.grammar import Option
 YES = Option("--yes", "Do it without asking.", short="-y")
 DRY_RUN = Option("--dry-run", "Show the plan, which cluster would get what, and change nothing.")
 FULL = Option("--full", "Show all groups of clusters of a plan, and all ids; not only the first 20.")
+RENDER = Option("--render", "Of a plan, also show what becomes of the Kubernetes objects of one cluster of each group.")
 CONFIRM_REMOVALS = Option(
     "--confirm-removals", "It is known and meant that exactly so many inputs are removed; for the guard.", "N", least=0
 )
@@ -21,7 +22,7 @@ OVERRIDE_FREEZE = Option(
     completes="freezes",
 )
 IF_PLAN = Option("--if-plan", "Do it only if this is still the plan, by the id that a plan has; otherwise exit code 6.", "ID")
-PLANNED = (FULL,)  # how a plan is shown, be it for a dry run or for a question
+PLANNED = (FULL, RENDER)  # how a plan is shown, be it for a dry run or for a question
 CONSENT = (CONFIRM_REMOVALS, CONFIRM_CLUSTERS, OVERRIDE_FREEZE, IF_PLAN)
 WRITING = (*PLANNED, *CONSENT)  # what every command has that writes
 AT = Option("--at", "As it was then: a revision, or a time (RFC 3339).", "WHEN")
