@@ -199,7 +199,7 @@ def test_an_option_for_many_has_the_name_of_one(name: str, option: str) -> None:
 
 
 def test_the_example_of_a_switch_is_the_switch_alone() -> None:
-    namespaces = next(kind for kind in known_kinds.packaged() if kind["kind"] == "namespaces")
+    namespaces = next(item for item in known_kinds.packaged() if item["kind"] == "namespaces")
     (kind,) = known_kinds.Kinds([{**namespaces, "schema": {
         "required": ["id", "is_open"], "properties": {"id": {"type": "string", "example": "a"}, "is_open": {"type": "boolean"}},
     }}])  # fmt: skip

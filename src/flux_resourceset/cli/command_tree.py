@@ -7,6 +7,7 @@ of the word of a command it hands on, and the command reads it again, among its 
 from __future__ import annotations
 
 import abc
+import gc
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -168,7 +169,9 @@ class Leaf(click.Command):
             return failures.OK
         where = f"{PROGRAM} {self.name}"
         session.begin(self._command, command_values(ctx.params["given"], ctx.args, self._command.arguments, where))
-        return function(self._command)(session)
+        run = function(self._command)
+        gc.enable()  # cli.main disabled it
+        return run(session)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from flux_resourceset.cli import completion

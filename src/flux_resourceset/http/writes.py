@@ -23,7 +23,7 @@ Results = Callable[[Outcome[T]], Iterable[operations.Result]]
 
 # Steps and seconds. A change to each of ten thousand clusters takes half a million and some seconds; everybody may ask for a
 # dry run, so there it ends soon after. Who may write may also write several of that at once.
-_DRY_RUN = (2_000_000, 15.0)
+_DRY_RUN = (2_000_000, 30.0)
 _WRITE = (20_000_000, 60.0)
 
 _PLAN_ONLY = frozenset({"full", "cluster"})

@@ -17,7 +17,11 @@ _REVISION: Schema = {"type": "integer", "minimum": 0, "example": 12}
 PLAN_ID = "5d41402abc4b2a76b9719d911017c592"  # an example
 
 _QUERY: dict[str, tuple[str, str, Schema]] = {
-    "DryRun": ("dry_run", "Write nothing, and answer with the plan.", {"type": "boolean", "default": False}),
+    "DryRun": (
+        "dry_run",
+        "Write nothing, and answer with the plan; then full and cluster may be said as for /plan.",
+        {"type": "boolean", "default": False},
+    ),
     "PlanFull": ("full", "Of a plan: every group, with all of its clusters.", {"type": "boolean", "default": False}),
     "PlanCluster": ("cluster", "Of a plan: only the group of this cluster.", {"type": "string"}),
 }
@@ -49,7 +53,7 @@ def parameters() -> dict[str, Schema]:
 
 def planned(operation: Operation) -> None:
     """Make an operation one that can be planned, that agrees to a plan, and that guards may hold up."""
-    named = [{"$ref": f"#/components/parameters/{name}"} for name in (*_QUERY, *_HEADERS)]
+    named = [{"$ref": f"#/components/parameters/{name}"} for name in ("DryRun", *_HEADERS)]
     operation["parameters"] = [*operation.get("parameters", ()), *named]
     responses = operation["responses"]
     plan = {"description": "With dry_run: the plan.", "content": {"application/json": {"schema": ref("Plan")}}}
@@ -60,6 +64,11 @@ def planned(operation: Operation) -> None:
         content = done["content"]["application/json"]
         done["description"] += " With dry_run: the plan."
         content["schema"] = {"anyOf": [content["schema"], ref("Plan")]}
+        if "ETag" in done.get("headers", {}):
+            done["headers"]["ETag"] = {
+                "description": "Names this state of the document; a plan has none.",
+                "schema": {"type": "string"},
+            }
         responses["200"] = done
     for refusal in _REFUSALS:
         responses.setdefault(str(refusal.status), {"$ref": f"#/components/responses/{refusal.__name__}"})
