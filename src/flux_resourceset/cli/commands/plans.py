@@ -106,7 +106,7 @@ def lines(session: Session, output: Output, plan: Plan, *, happened: bool = Fals
     if hidden > 0:
         yield f"… and {_plural(hidden, 'more group')} of clusters; --full shows all"
     if len(shown) + hidden > 1:
-        yield f"in all: {_total(plan.get('summary'))}"
+        yield f"in all: {_total(plan.get('summary'), 'got' if happened else 'would get')}"
     for guard in tripped(plan):
         yield f"{output.coloured('guard:', 'error:')} {_held_up(guard)}"
 
@@ -119,10 +119,10 @@ def _plural(count: Any, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _total(summary: Any) -> str:
+def _total(summary: Any, verb: str) -> str:
     numbers = summary if isinstance(summary, dict) else {}
     counts = ", ".join(f"{_number(numbers.get(kind))} {kind}" for kind in _CHANGES)
-    return f"{_plural(_number(numbers.get('clusters')), 'cluster')} would get other inputs: {counts}"
+    return f"{_plural(_number(numbers.get('clusters')), 'cluster')} {verb} other inputs: {counts}"
 
 
 def _headline(group: Mapping[str, Any], full: bool) -> str:
