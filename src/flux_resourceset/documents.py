@@ -217,6 +217,8 @@ def _message(name: str, kind: Any, error: jsonschema_rs.ValidationError) -> str:
             return error.message
         case "not" if isinstance(kind.schema, Mapping) and "description" in kind.schema:
             return str(kind.schema["description"])
+        case "anyOf" if all(each.kind.name == "required" for branch in kind.context for each in branch):
+            return "needs at least one of " + ", ".join(each.kind.property for branch in kind.context for each in branch)
     return "breaks its schema: " + error.message
 
 

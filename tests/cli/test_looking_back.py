@@ -163,6 +163,16 @@ def test_two_points_compared(cli: Cli, api: httpx.Client, then: int) -> None:
     assert cli("diff", "--from", str(then), "--to", str(then + 3), "--cluster", "looked").data["groups"][0]["count"] == 1
 
 
+def test_two_points_compared_down_to_the_objects(cli: Cli, then: int) -> None:
+    shown = cli("diff", "--from", str(then), "--to", str(then + 2), "--cluster", "looked", "--render", "-o", "table").out
+    assert "objects of looked:" in shown
+    assert "v1" in shown.partition("objects of looked:")[2]
+    gone = cli("diff", "--from", str(then + 2), "--to", str(then + 3), "--render", "-o", "table").out
+    assert "platform-components/looked: removed" in gone
+    assert "    - " in gone
+    assert "would" not in shown + gone
+
+
 def test_a_comparison_is_of_files_or_of_points(cli: Cli) -> None:
     assert "say one of them" in cli.refused(2, "diff", "-f", "x.yaml", "--from", "1")[0]
     assert "--to needs --from" in cli.refused(2, "diff", "--to", "1")[0]

@@ -11,6 +11,8 @@ import yaml
 
 import live
 from cli.command import Cli
+from flux_resourceset import merge
+from flux_resourceset.cli import known_kinds
 
 RED, GREEN, YELLOW = "\x1b[31m", "\x1b[32m", "\x1b[33m"
 PODINFO = "kind: component\nid: podinfo\ncomponent_path: podinfo\noci_url: https://charts.example.com\noci_tag: {tag}\n"
@@ -140,6 +142,16 @@ def test_rendered_inputs_are_those_that_flux_then_gets(cli: Cli, api: httpx.Clie
     assert "    ~ HelmRelease flux-system/platform-both\n" in later
     assert "digest" not in later
     cli.ok("component", "unassign", "both", "--cluster", "plan-1")
+
+
+def test_the_command_line_merges_as_the_server_does(api: httpx.Client) -> None:
+    for kind in known_kinds.Kinds(api.get("/kinds").json()):
+        if isinstance(kind, known_kinds.ReferencedKind):
+            definitions = {document["id"]: document for document in api.get(f"/{kind.name}").json()}
+            for cluster in api.get("/clusters").json():
+                got = api.get(f"/clusters/{cluster['id']}/inputs/{kind.endpoint}").json()["inputs"]
+                without = [{name: value for name, value in item.items() if name != "digest"} for item in got]
+                assert merge.inputs(kind, cluster, definitions) == without
 
 
 # What was shown is what is done

@@ -72,6 +72,7 @@ def test_somebody_has_to_agree(cli: Cli, api: httpx.Client) -> None:
     refused = cli.on_terminal("changes", "revert", str(wrong), answers="n\n")
     assert refused.code != 0
     assert "namespaces/podinfo: would be removed" in refused.out
+    assert '/namespaces/podinfo: {"id": "podinfo"} → (none)' in refused.out
     assert f"undo revision {wrong}? [y/N]" in refused.out
     assert newest(cli) == wrong
     agreed = cli.on_terminal("changes", "revert", str(wrong), answers="y\n")
@@ -84,22 +85,19 @@ def test_somebody_has_to_agree(cli: Cli, api: httpx.Client) -> None:
     assert "nothing to do" in nothing.out
 
 
-def test_what_was_shown_is_what_is_done(cli: Cli, api: httpx.Client) -> None:
-    """Somebody else interferes while the question waits; so it is asked again, with the new plan."""
+def test_only_the_plan_that_was_agreed_to_is_carried_out(cli: Cli, api: httpx.Client) -> None:
     make_cluster(api, "moved")
     cli.ok("cluster", "update", "moved", "--label", "a=1")
     to = newest(cli)
     cli.ok("cluster", "update", "moved", "--label", "a=2")
-    interfered: list[int] = []
-
-    def interfere(shown: str) -> None:
-        if "[y/N]" in shown and not interfered:
-            interfered.append(api.patch("/clusters/moved", json={"labels": {"b": "3"}}).status_code)
-
-    done = cli.on_terminal("cluster", "revert", "moved", "--to", str(to), watch=interfere, answers="")
-    assert interfered == [200]
-    assert done.out.count("[y/N]") == 1  # nobody answered
+    back = ("cluster", "revert", "moved", "--to", str(to))
+    plan = cli.ok(*back, "--dry-run").data["plan"]
+    cli.ok("cluster", "update", "moved", "--label", "b=3")
+    (line,) = cli.refused(6, *back, "--yes", "--if-plan", plan)
+    assert "the new plan" in line
     assert api.get("/clusters/moved").json()["labels"] == {"a": "2", "b": "3"}
+    cli.ok(*back, "--yes", "--if-plan", cli.ok(*back, "--dry-run").data["plan"])
+    assert api.get("/clusters/moved").json()["labels"] == {"a": "1"}
 
 
 def test_a_field_that_was_changed_again_is_a_conflict(cli: Cli, api: httpx.Client) -> None:
@@ -115,6 +113,25 @@ def test_a_field_that_was_changed_again_is_a_conflict(cli: Cli, api: httpx.Clien
         assert "--force" in remedy
     assert cli.ok("changes", "revert", str(wrong), "--force", "--yes").data[0]["labels"] == {}
     assert api.get("/changes?limit=1").json()[0]["forced"] is True
+
+
+def test_of_many_conflicts_the_first_are_named_and_all_are_counted(fleet: tuple[Cli, httpx.Client]) -> None:
+    cli, api = fleet
+    for number in range(101):
+        make_cluster(api, f"many-{number}")
+    for zone in ("a", "b"):
+        operations = [
+            {"op": "patch", "kind": "clusters", "id": f"many-{number}", "document": {"labels": {"zone": zone}}}
+            for number in range(101)
+        ]
+        assert api.post("/batch", json={"operations": operations}).status_code == 200
+    *conflicts, more, remedy = cli.refused(6, "changes", "revert", str(newest(cli) - 1), "--yes")
+    asked = cli.on_terminal("changes", "revert", str(newest(cli)), answers="n\n").out
+    assert asked.count("/labels/zone: ") == 20
+    assert "… and 81 more; --dry-run shows all" in asked
+    assert len(conflicts) == 100
+    assert more == "and 1 more"
+    assert "--force" in remedy
 
 
 def test_a_document_becomes_what_it_was(cli: Cli, api: httpx.Client) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from contract.entries import commit, create, delete, entry, update
 from contract.folding import fold
-from flux_resourceset import server
+from flux_resourceset import logs, server
 from flux_resourceset.changes import Change, Charge, Decommissioned, Entry, Forgone, View
 from flux_resourceset.store.sqlite import SqliteStore
 
@@ -70,6 +70,12 @@ def tamper(path: Path, statement: str) -> None:
         db.execute("PRAGMA synchronous = OFF")
         assert db.execute(statement).rowcount > 0, statement
         db.commit()
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command runs in this process, whose logs other tests look at."""
+    monkeypatch.setattr(logs, "configure", lambda level: None)
 
 
 def verify(capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:

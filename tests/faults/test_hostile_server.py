@@ -53,6 +53,16 @@ ENTRY = {"revision": 7, "time": "2026-01-31T12:00:00Z", "forced": False} | poiso
 )
 CHANGE = poisoned({"operation": "update", "kind": "clusters", "id": "x"}) | {"before": {}, "after": {}}
 
+INPUT = poisoned({"view": "namespaces", "input": "x"})
+FIELD = {f"path{POISON}": POISON} | poisoned({"path": "/x", "before": "a", "after": ["b"]})
+GROUP = {"count": 1, "clusters": [POISON], "environments": {POISON: POISON}, "changes": [
+    {**INPUT, "change": "changed", "fields": [FIELD]}, {**INPUT, "change": "removed"}, {**INPUT, "change": POISON},
+]}  # fmt: skip
+PLAN = {"plan": "0", "groups": [GROUP], "groups_total": POISON, "summary": POISON, "guards": [
+    {"guard": "freeze", "tripped": True, "id": "f", "reason": POISON, "until": POISON, "confirm": {"X-Override-Freeze": "f"}},
+    {"guard": POISON, "tripped": True, "clusters": POISON, "confirm": {POISON: "1"}},
+]}  # fmt: skip
+
 
 class Hostile(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -81,7 +91,8 @@ class Hostile(BaseHTTPRequestHandler):
             self._answer(422, poisoned({"detail": "no", "errors": [{"pointer": "/x", "message": "m"}], "kind": "k", "id": "i"}))
             return
         result = {"change": "update", "revision": 3, "before": DOCUMENTS["namespaces"][0], "after": {**LABELLED, "id": POISON}}
-        self._answer(200, {"warnings": [POISON], "results": [{**result, **poisoned({"kind": "namespaces", "id": "x"})}]})
+        results = [{**result, **poisoned({"kind": "namespaces", "id": "x"})}]
+        self._answer(200, {"warnings": [POISON], "results": results, **PLAN})
 
     def do_PUT(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -126,7 +137,8 @@ COMMANDS = [
     "namespace update there --label a=b --dry-run", "namespace update there --allow-prune=x", "namespace delete there --yes",
     "inputs x.example.com namespaces", "export", "version", "--debug cluster get nowhere", "cluster list --nothing",
     "render there --view namespaces", "simulate there --once", "component assign x --cluster there", "nothing",
-    "demo flux-namespaces x.example.com", "namespace edit there",
+    "demo flux-namespaces x.example.com", "namespace edit there", "namespace delete there --reason x",
+    "namespace delete there --dry-run --full",
 ]  # fmt: skip
 
 
@@ -160,7 +172,8 @@ def test_a_forged_line_is_no_line_of_its_own(hostile: Cli) -> None:
 
 
 def test_a_question_is_harmless_too(hostile: Cli) -> None:
-    shown = hostile.on_terminal("namespace", "delete", f"x{POISON[:20]}".replace("\x00", ""), answers="n\n").out
+    words = ("namespace", "delete", f"x{POISON[:20]}".replace("\x00", ""), "--reason", "there is a freeze")
+    shown = hostile.on_terminal(*words, answers="n\n").out
     assert "[y/N]" in shown
     assert_harmless(shown)
 

@@ -48,7 +48,7 @@ EXPLAINED: dict[str, str] = {
     **dict.fromkeys(
         [
             f"{_SRC}/drafts.py Draft.let_go: json_pieces.let_go(self._view.after, 1) → pass",
-            f"{_SRC}/ledger.py _rehearse: draft.let_go() → pass",
+            f"{_SRC}/ledger.py Ledger._rehearse: draft.let_go() → pass",
             f"{_SRC}/follower.py Follower._catch_up: self._many.submit(_free_fleet, news.known.fleet) → pass",
             f"{_SRC}/ledger.py Ledger.write_once: self._writer.submit(changes.let_go, [] if outcome.entry is None else "
             "[outcome.entry]) # nobody else wants it → self._writer.submit(changes.let_go, [] if (outcome.entry is not None) "

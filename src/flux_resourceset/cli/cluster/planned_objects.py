@@ -7,7 +7,7 @@ merged and rendered as the server and Flux would. Digests of inputs, which diffe
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from flux_resourceset import client, merge, render
@@ -54,14 +54,18 @@ class Comparison:
                 yield Change("=" if simulated_state.is_kept(manifest) else "-", identity)
 
     def _objects(self, id: str, view: str, side: str) -> Objects:
-        cluster, template, kind = self._document(id, side), self._templates.get(view), self._kinds.get(view)
-        if cluster is None or template is None or kind is None:
+        template, kind = self._templates.get(view), self._kinds.get(view)
+        if template is None or kind is None:
             return {}
-        inputs = [{**item, "digest": ""} for item in merge.inputs(kind, cluster, self._definitions(kind.name, side))]
         try:
+            inputs = [{**item, "digest": ""} for item in self._inputs(id, kind, side)]
             return {resourcesets.identity(manifest): manifest for manifest in self._engine(template, inputs)}
-        except render.TemplateError as exc:
+        except (render.TemplateError, view_sources.Unusable) as exc:
             raise failures.Failure(failures.REFUSED, f"{view} of {id} {side} it: {exc}") from exc
+
+    def _inputs(self, id: str, kind: ReferencedKind, side: str) -> Iterable[view_sources.Input]:
+        cluster = self._document(id, side)
+        return () if cluster is None else merge.inputs(kind, cluster, self._definitions(kind.name, side))
 
     def _document(self, id: str, side: str) -> Document | None:
         if (CLUSTERS, id) in self._results:
@@ -78,3 +82,21 @@ class Comparison:
     @functools.cache  # noqa: B019  # likewise
     def _stored(self, kind: str) -> list[Document]:
         return self._session.client.get(client.path(kind), self._at).objects()
+
+
+class Past(Comparison):
+    """The objects of clusters at two points of the log, of what Flux got then."""
+
+    def __init__(self, session: Session, told: Mapping[str, Any]) -> None:
+        super().__init__(session, {"results": []})
+        self._points = {"before": told["from"], "after": told["to"]}
+
+    def _inputs(self, id: str, kind: ReferencedKind, side: str) -> Iterable[view_sources.Input]:
+        path = client.path(CLUSTERS, id, "inputs", str(kind.endpoint))
+        try:
+            answer = self._session.client.get(path, {"at": self._points[side]})
+        except client.Problem as problem:
+            if problem.status == 404:
+                return ()  # it was not there
+            raise
+        return view_sources.listed(answer.object(inputs=list)["inputs"], "the answer")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,30 +44,31 @@ def _work(session: Session) -> Iterator[tuple[View, list[Input]]]:
     if id is None:
         raise failures.usage("say which cluster to render, or give --inputs")
     views = _chosen(session)
-    if "at" in session.values:
-        yield from _then(session, id, views)
-        return
+    inputs = _inputs_then(session, id) if "at" in session.values else _inputs_now(session, id)
+    for view in views:
+        try:
+            yield view, inputs(view.name)
+        except view_sources.Unusable as exc:
+            raise failures.Failure(failures.UNREACHABLE, f"{view.name}: {exc}") from exc
+
+
+def _inputs_now(session: Session, id: str) -> Callable[[str], list[Input]]:
     dns = view_sources.dns(session, id)
-    for view in views:
-        try:
-            yield view, view_sources.poll(session.client, dns, view.name)
-        except view_sources.Unusable as exc:
-            raise failures.Failure(failures.UNREACHABLE, f"{view.name}: {exc}") from exc
+    return lambda view: view_sources.poll(session.client, dns, view)
 
 
-def _then(session: Session, id: str, views: list[View]) -> Iterator[tuple[View, list[Input]]]:
-    """Each view as it was, all of them at one revision: a time may come to mean another while we ask."""
-    revision: str | None = None
-    for view in views:
-        at = session.at if revision is None else {"at": revision}
-        answer = session.client.get(client.path("clusters", id, "inputs", view.name), at)
-        if revision is None:
+def _inputs_then(session: Session, id: str) -> Callable[[str], list[Input]]:
+    """All of them at one revision: a time may come to mean another while we ask."""
+    at: dict[str, str] = {}
+
+    def inputs(view: str) -> list[Input]:
+        answer = session.client.get(client.path("clusters", id, "inputs", view), at or session.at)
+        if not at:
             session.say_revision(answer)
-            revision = answer.headers.get("x-revision")
-        try:
-            yield view, view_sources.listed(answer.object(inputs=list)["inputs"], "the answer")
-        except view_sources.Unusable as exc:
-            raise failures.Failure(failures.UNREACHABLE, f"{view.name}: {exc}") from exc
+            at.update({"at": answer.headers["x-revision"]} if "x-revision" in answer.headers else {})
+        return view_sources.listed(answer.object(inputs=list)["inputs"], "the answer")
+
+    return inputs
 
 
 def _template_file(session: Session) -> View | None:

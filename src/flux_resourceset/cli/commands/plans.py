@@ -53,11 +53,20 @@ def asked(
 def checked(plan: Plan) -> Plan:
     """A plan that has the shape of one; an older server's dry run has only results, and no groups to be shown."""
     groups, guards = plan.get("groups", []), plan.get("guards", [])
-    if not _are_objects(groups) or not all(_is_group(group) for group in groups) or not _are_objects(guards):
-        raise client.not_understood("it is not the plan that was due")
-    if not all(isinstance(guard.get("confirm", {}), dict) for guard in guards):
+    understood = _are_objects(groups) and all(map(_is_group, groups)) and _are_objects(guards) and all(map(_is_guard, guards))
+    if not understood or not _is_plain(plan.get("plan", "")):
         raise client.not_understood("it is not the plan that was due")
     return plan
+
+
+def _is_guard(guard: Mapping[str, Any]) -> bool:
+    confirm = guard.get("confirm", {})
+    return isinstance(confirm, dict) and all(map(_is_plain, (*confirm.values(), guard.get("id", ""))))
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether it can be a part of a header."""
+    return isinstance(value, str) and value.isascii() and value.isprintable()
 
 
 def _is_group(group: Mapping[str, Any]) -> bool:
@@ -96,7 +105,7 @@ def lines(session: Session, output: Output, plan: Plan, *, happened: bool = Fals
     shown = groups if session.values.flag("full") else groups[:SHOWN_GROUPS]
     if not groups and "groups" in plan:
         yield "no cluster got other inputs" if happened else "no cluster would get other inputs"
-    rendered = _rendering(session, output, plan) if groups and session.values.flag("render") else lambda group: ()
+    rendered = _rendering(session, output, plan, happened) if groups and session.values.flag("render") else lambda group: ()
     for group in shown:
         yield output.coloured(_headline(group, session.values.flag("full")), "bold")
         for change in group["changes"]:
@@ -119,10 +128,10 @@ def _plural(count: Any, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _total(summary: Any, verb: str) -> str:
+def _total(summary: Any, get: str) -> str:
     numbers = summary if isinstance(summary, dict) else {}
     counts = ", ".join(f"{_number(numbers.get(kind))} {kind}" for kind in _CHANGES)
-    return f"{_plural(_number(numbers.get('clusters')), 'cluster')} {verb} other inputs: {counts}"
+    return f"{_plural(_number(numbers.get('clusters')), 'cluster')} {get} other inputs: {counts}"
 
 
 def _headline(group: Mapping[str, Any], full: bool) -> str:
@@ -152,14 +161,15 @@ def _value(output: Output, field: Mapping[str, Any], side: str, meaning: str) ->
     return output.coloured(text, meaning)
 
 
-def _rendering(session: Session, output: Output, plan: Plan) -> Callable[[Mapping[str, Any]], Iterable[str]]:
+def _rendering(session: Session, output: Output, plan: Plan, happened: bool) -> Callable[[Mapping[str, Any]], Iterable[str]]:
     from flux_resourceset.cli.cluster import planned_objects, simulated_state  # not before: it takes all that renders
 
-    comparison = planned_objects.Comparison(session, plan)
+    comparison = planned_objects.Past(session, plan) if happened else planned_objects.Comparison(session, plan)
+    none = " none changed" if happened else " none would change"
 
     def lines(group: Mapping[str, Any]) -> Iterator[str]:
         id, changes = comparison.of_group(group)
-        yield f"  objects of {id}:" + ("" if changes else " none would change")
+        yield f"  objects of {id}:" + ("" if changes else none)
         for change in changes:
             yield f"    {output.coloured(change.sign, simulated_state.MEANINGS[change.sign])} {change}"
             yield from (f"        {field}" for field in change.fields)
@@ -239,7 +249,7 @@ def _consent(session: Session) -> dict[str, str]:
 
 
 def _header_text(text: str, option: str) -> str:
-    if not text.isascii() or not text.isprintable() or not text.strip():
+    if not _is_plain(text) or not text.strip():
         raise failures.usage(f"{option} is {text!r}, which can be no id")
     return text
 

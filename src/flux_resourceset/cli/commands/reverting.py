@@ -17,6 +17,9 @@ class _NothingToDo(Exception):
     """So there is no question either."""
 
 
+_SHOWN = 20  # documents before a question; whose answers change is told by the plan, however many they are
+
+
 class _Revert:
     """A request that goes back, and what it would do as far as that was asked."""
 
@@ -34,10 +37,27 @@ class _Revert:
         plan = self.plan()
         if plan.get("revision") == plan.get("base_revision"):
             raise _NothingToDo
+        _preview(self._session, self.planned)
         return plan
 
     def write(self, consent: plans.Headers) -> client.Answer:
         return self._session.write_client().send("POST", *self._request, consent)
+
+    def results(self, answer: client.Answer) -> batches.Results:
+        """Of an answer like that of a batch."""
+        told = answer.object(results=list)
+        plans.warn(self._session, told)
+        return batches.Results(told["results"])
+
+
+def _preview(session: Session, results: list[batches.Result]) -> None:
+    """The documents that a question is about: they may change without an effect on any cluster."""
+    for result in results[:_SHOWN]:
+        session.messages.result(result["kind"], result["id"], result["change"], dry_run=True)
+        for line in batches.changed_lines(session, result):
+            session.say(f"  {line}")
+    if len(results) > _SHOWN:
+        session.say(f"… and {len(results) - _SHOWN} more; --dry-run shows all")
 
 
 def change(session: Session) -> int:
@@ -45,7 +65,7 @@ def change(session: Session) -> int:
     revision = session.values.required("revision")
     force = {"force": "true"} if session.values.flag("force") else {}
     revert = _Revert(session, client.path("changes", revision, "revert"), {}, force)
-    _show(session, _carried_out(session, revert, f"undo revision {revision}?", _results), single=False)
+    _show(session, _carried_out(session, revert, f"undo revision {revision}?", revert.results), single=False)
     return failures.OK
 
 
@@ -62,7 +82,7 @@ def document(session: Session) -> int:
 
     session.require_write_token()
     if session.values.flag("yes"):
-        revert.plan()
+        plans.warn(session, revert.plan())
     _show(session, _carried_out(session, revert, f'make {kind.name} "{id}" what it was at {to}?', results), single=True)
     return failures.OK
 
@@ -75,7 +95,7 @@ def fleet(session: Session) -> int:
         body["kind"] = kind.name
     what = "a part of the fleet" if len(body) > 1 else "the whole fleet"
     revert = _Revert(session, "/revert", body)
-    _show(session, _carried_out(session, revert, f"make {what} what it was at {to}?", _results), single=False)
+    _show(session, _carried_out(session, revert, f"make {what} what it was at {to}?", revert.results), single=False)
     return failures.OK
 
 
@@ -101,11 +121,6 @@ def _carried_out(
         if "conflicts" not in problem.body:
             raise
         raise _conflict(problem) from problem
-
-
-def _results(answer: client.Answer) -> batches.Results:
-    """Of an answer like that of a batch."""
-    return batches.Results(answer.object(results=list)["results"])
 
 
 def _show(session: Session, results: batches.Results, *, single: bool) -> None:

@@ -127,8 +127,8 @@ def groups() -> tuple[Group, ...]:
                     "inputs demo-cluster-01.k8s.example.com platform-components",
                     "inputs demo-cluster-01.k8s.example.com platform-components --at 2026-01-31T12:00:00Z",
                 ),
-                details="With --at also of a cluster that is decommissioned, at a time when it was there, by the DNS name it had or by "
-                "its id.",
+                details="With --at also of a cluster that is decommissioned, at a time when it was there, by the DNS name "
+                "that it had or by its id.",
             )
         ),
         _single(past_commands.WHY),
