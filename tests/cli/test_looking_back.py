@@ -122,6 +122,16 @@ def test_inputs_of_then_also_of_a_cluster_that_is_no_more(cli: Cli, api: httpx.C
     assert cli.refused(4, "inputs", "looked.example.com", "platform-components", "--at", str(then - 1))
 
 
+def test_what_became_of_several_groups_of_clusters_is_told_as_past(cli: Cli, api: httpx.Client) -> None:
+    start = api.get("/changes?limit=1").json()[0]["revision"]
+    for id, namespace in (("grouped-1", "podinfo"), ("grouped-2", "traefik")):
+        body = {"id": id, "cluster_name": id, "cluster_dns": f"{id}.example.com", "environment": "qa"}
+        assert api.post("/clusters", json={**body, "namespaces": [{"id": namespace}]}).status_code == 201
+    shown = cli("diff", "--from", str(start), "--to", str(start + 2), "-o", "table").out
+    assert "in all: 2 clusters got other inputs: 2 added, 0 removed, 0 changed" in shown
+    assert "would" not in shown
+
+
 def test_manifests_of_then(cli: Cli, then: int) -> None:
     words = ("render", "looked", "--view", "platform-components", "--engine", "builtin", "--at")
     assert "v1" in cli.ok(*words, str(then)).out

@@ -44,6 +44,7 @@ def test_a_change_is_undone_and_what_came_since_stays(cli: Cli, api: httpx.Clien
     entry = api.get("/changes?limit=1").json()[0]
     assert (entry["reverts"], entry["reason"]) == (wrong, "wrong cluster")
     assert f"1 updated (revision {entry['revision']})" in done.err
+    assert f"update clusters/undone (reverts {wrong})" in cli.ok("changes", "--limit", "1", "-o", "table").out
     again = cli.ok("changes", "revert", str(wrong), "--yes")
     assert "nothing to do" in again.err
     assert newest(cli) == entry["revision"]

@@ -19,6 +19,7 @@ import live
 
 _BLOCK = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 ANYTHING = "…"
+REFUSED = ' || echo "exit $?"'  # at the end of a command that is meant to fail
 _PROGRAMS = {"flux-resourceset": "flux_resourceset.server", "flux-resourceset-cli": "flux_resourceset.cli"}
 
 _OLDER_PHRASES = {413: "Request Entity Too Large", 422: "Unprocessable Entity"}  # which Python 3.13 has renamed
@@ -64,8 +65,13 @@ def files(page: str) -> dict[str, str]:
     return {block[2]: block[3] for block in _BLOCK.finditer(page) if block[2]}
 
 
+def settings(text: str) -> dict[str, str]:
+    """The variables of a file with a NAME=value on each line."""
+    return dict(line.split("=", 1) for line in text.splitlines() if line and not line.startswith("#"))
+
+
 class Session:
-    """A server with the demo data, or with the seed.json and the resources/ that the page shows."""
+    """A server with the demo data, or with the seed.json, the resources/ and the server.env that the page shows."""
 
     def __init__(self, directory: Path, page: str) -> None:
         self.directory = directory
@@ -86,6 +92,7 @@ class Session:
             TOKENS_FILE=str(tokens),
             SEED_FILE=str(seed),
             RESOURCES_DIR=resources,
+            **settings(shown.get("server.env", "")),
         )
         self.server = live.Server(directory, self.environment)
 
@@ -96,7 +103,8 @@ class Session:
             ("$FLUX_API_WRITE_TOKEN", live.WRITE),
         ):
             command = command.replace(name, value)
-        program, *arguments = shlex.split(command)
+        is_refused = command.endswith(REFUSED)
+        program, *arguments = shlex.split(command.removesuffix(REFUSED))
         if program == "curl":
             return _curl(arguments)
         assert program in _PROGRAMS, f"examples run curl, {' and '.join(_PROGRAMS)}, not {program}"
@@ -108,8 +116,8 @@ class Session:
             text=True,
             timeout=60,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout or done.stderr
+        assert (done.returncode != 0) == is_refused, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
+        return f"{done.stdout}{done.stderr}exit {done.returncode}\n" if is_refused else done.stdout or done.stderr
 
     def _client_environment(self) -> dict[str, str]:
         return {

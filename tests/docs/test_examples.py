@@ -27,7 +27,20 @@ def test_the_examples_of_a_page_come_out_as_shown(page: Path, tmp_path: Path) ->
 
 def test_pages_that_promise_examples_have_them() -> None:
     promised = "api bootstrap configuration demo extending merge patching phone-home providers templates versioning"
+    promised += " plan-and-apply guards-and-freezes looking-back going-back where-values-come-from wrong-deletion"
     assert {"README.md", *(f"{name}.md" for name in promised.split())} <= {path.name for path in PAGES}
+
+
+def test_a_refusal_is_shown_by_those_who_expect_one_and_settings_hold(tmp_path: Path) -> None:
+    page = "```sh file=server.env\n# of the server\nPROTECTED_ENVIRONMENTS=dev\n```\n"
+    removal = "flux-resourceset-cli component unassign podinfo --cluster demo-cluster-01"
+    with console.session(tmp_path, page) as session:
+        refused = session.run(removal + console.REFUSED)
+        assert refused.endswith("--confirm-removals 1\nexit 6\n")
+        with pytest.raises(AssertionError, match="exit 6"):
+            session.run(removal)
+        with pytest.raises(AssertionError, match="exit 0"):
+            session.run(f"{removal} --confirm-removals 1{console.REFUSED}")
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,14 @@ def _row(entry: Entry) -> list[str]:
     touched = [f"{change['operation']} {change['kind']}/{change['id']}" for change in entry["changes"][:3]]
     more = f" and {len(entry['changes']) - 3} more" if len(entry["changes"]) > 3 else ""
     who, why = cell(log_lines.author(entry)), cell(entry.get("reason"))
-    return [str(entry["revision"]), log_lines.moment(entry), who, ", ".join(touched) + more, why]
+    return [str(entry["revision"]), log_lines.moment(entry), who, ", ".join(touched) + more + _marks(entry), why]
+
+
+def _marks(entry: Entry) -> str:
+    """What is special about it: that it undoes another one, and that a rule or a freeze was set aside."""
+    reverts = [f"reverts {entry['reverts']}"] if entry.get("reverts") is not None else []
+    marks = reverts + ["forced"] * bool(entry.get("forced"))
+    return f" ({', '.join(marks)})" if marks else ""
 
 
 def _follow(session: Session, query: dict[str, str]) -> int:

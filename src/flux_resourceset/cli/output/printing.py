@@ -28,6 +28,7 @@ _MEANINGS = {
     "unchanged": "dim", "@": "cyan",
 }  # fmt: skip
 
+_SHOWN_FORMATS = ("label-selector", "moment")  # where something holds, and until when
 _CELLS = {"true": "green", "false": "red", "-": "dim"}  # any other cell is data and stays plain, whatever it says
 
 PAST = {"create": "created", "update": "updated", "delete": "deleted", "unchanged": "unchanged"}
@@ -164,7 +165,7 @@ class Output:
 
 
 def columns(kind: Kind, *, wide: bool) -> list[str]:
-    """The fields that a table shows: what is required, chosen, switched or counted; wide, all of them."""
+    """The fields that a table shows: what is required, chosen, switched, counted, or limits a freeze; wide, all of them."""
     properties = kind.properties
     if wide:
         return list(properties)
@@ -172,7 +173,7 @@ def columns(kind: Kind, *, wide: bool) -> list[str]:
         name
         for name, schema in properties.items()
         if name in kind.required or "enum" in schema or schema.get("type") == "boolean" or name == "labels"
-        or (kind.name == "clusters" and schema.get("type") == "array")
+        or schema.get("format") in _SHOWN_FORMATS or (kind.name == "clusters" and schema.get("type") == "array")
     ]  # fmt: skip
 
 
