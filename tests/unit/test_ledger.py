@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import changes, drafts, errors, outcomes, views
+from flux_resourceset import changes, drafts, effects, errors, guards, outcomes, plans, views
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Entry, Snapshot, Stored
 from flux_resourceset.fleet import Fleet
@@ -452,3 +452,74 @@ def test_a_store_is_closed_with_its_ledger() -> None:
     store = Counted()
     samples.ledger_of(KNOWN, store).close()
     assert store.closed == 1
+
+
+# Guards at the door
+
+
+def frozen_ledger() -> Ledger:
+    ledger = samples.ledger_of(KNOWN)
+    create(ledger, "namespaces", namespace("used"))
+    create(ledger, "clusters", cluster("c1", namespaces=[{"id": "used"}]))
+    create(ledger, "freezes", {"id": "f", "reason": "r", "environment": "dev"})
+    return ledger
+
+
+def test_a_write_that_overrides_a_freeze_is_forced_and_others_are_not() -> None:
+    ledger = frozen_ledger()
+
+    def labelled(draft: drafts.Draft) -> None:
+        draft.merge(NAMESPACES, "used", {"labels": {"x": "y"}})
+
+    with pytest.raises(errors.Frozen):
+        asyncio.run(ledger.write(labelled, ORIGIN))
+    forced = asyncio.run(ledger.write(labelled, ORIGIN, consent=guards.Consent(freezes=frozenset({"f"})))).entry
+    assert forced is not None
+    assert forced.forced
+    assert samples.history(ledger)[-1].forced
+    untouched = asyncio.run(ledger.write(lambda draft: draft.create(NAMESPACES, namespace("b")), ORIGIN)).entry
+    assert untouched is not None
+    assert not untouched.forced
+    nothing = asyncio.run(ledger.write(labelled, ORIGIN, consent=guards.Consent(freezes=frozenset({"f"}))))
+    assert nothing.entry is None
+
+
+def test_a_dry_run_is_held_up_by_another_plan_and_not_by_guards() -> None:
+    ledger = frozen_ledger()
+
+    def deleted(draft: drafts.Draft) -> None:
+        draft.delete(KNOWN.clusters, "c1")
+
+    outcome = asyncio.run(ledger.rehearse(deleted, ORIGIN, Budget()))
+    assert [freeze.id for freeze in outcome.guards.freezes] == ["f"]
+    agreed = guards.Consent(plan=plans.identity(outcome.entry, outcome.effect))
+    assert asyncio.run(ledger.rehearse(deleted, ORIGIN, Budget(), consent=agreed)).entry is not None
+    with pytest.raises(errors.PlanChanged):
+        asyncio.run(ledger.rehearse(deleted, ORIGIN, Budget(), consent=guards.Consent(plan="0" * 32)))
+    with pytest.raises(errors.PlanChanged):  # before freezes are asked
+        asyncio.run(ledger.write(deleted, ORIGIN, consent=guards.Consent(plan="0" * 32)))
+
+
+def test_a_start_is_not_held_up_and_commands_are() -> None:
+    ledger = frozen_ledger()
+    with pytest.raises(errors.Frozen):
+        ledger.write_now(lambda draft: draft.delete(KNOWN.clusters, "c1"), ORIGIN, guards.NO_CONSENT)
+    assert ledger.write_now(lambda draft: draft.delete(KNOWN.clusters, "c1"), ORIGIN).entry is not None
+
+
+def test_what_is_recorded_or_restored_passes_guards_too() -> None:
+    ledger = frozen_ledger()
+    gone = changes.Change("clusters", "c1", "delete", samples.stored(ledger, "clusters", "c1"), None)
+    with pytest.raises(errors.Frozen):
+        ledger.record(lambda state: ((gone,), ()), ORIGIN)
+
+    def planned(state: Fleet) -> tuple[Entry, effects.Effect]:
+        return Entry(0, "", "", None, None, None, False, (gone,)), effects.of(state, [gone])
+
+    with pytest.raises(errors.Frozen):
+        ledger.restore(lambda state: (Snapshot("new", 0, {}, ()), []), planned)
+    assert ledger.fleet.revision == 3
+    outcome = ledger.rehearse_restore(planned, ("w",))
+    assert (outcome.base_revision, outcome.warnings, outcome.guards.freezes[0].clusters) == (0, ("w",), ["c1"])
+    passed = ledger.record(lambda state: ((gone,), ()), ORIGIN, guards.Consent(freezes=frozenset({"f"})))
+    assert (passed.base_revision, passed.revision, passed.effect.count(effects.REMOVED)) == (3, 4, 1)
