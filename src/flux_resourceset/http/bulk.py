@@ -11,7 +11,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from flux_resourceset import __version__, changes, errors, imports, json_pieces, operations, outcomes, transfer
+from flux_resourceset import __version__, errors, imports, json_pieces, operations, outcomes, transfer
 from flux_resourceset.budgets import Budget
 from flux_resourceset.drafts import Draft
 from flux_resourceset.http import bodies, long_answers, messages, writes
@@ -55,13 +55,17 @@ class BulkRoutes:
 
         consent = writes.consent(request)
         batch, digest, budget = await bodies.read_bulk(request, parsed)
+
+        def results(outcome: Outcome[None]) -> Iterator[operations.Result]:
+            return batch.results(outcome.entry)
+
         if key is not None:
             idempotency: Idempotency[None] = Idempotency(
-                f"{origin.actor} {key}", digest, lambda outcome: b"".join(_answer(batch, outcome))
+                f"{origin.actor} {key}", digest, lambda outcome: b"".join(writes.answer(outcome, results))
             )
             return _json(await self._ledger.write_once(batch.work, origin, idempotency, budget, batch.blamed, consent))
         outcome = [await self._ledger.write(batch.work, origin, budget, batch.blamed, consent)]
-        return await long_answers.json_answer(request, _last_answer(batch, outcome))
+        return await long_answers.json_answer(request, writes.last_answer(outcome, results))
 
     async def _plan(self, request: Request, params: Mapping[str, str]) -> Response:
         _idempotency_key(request)  # must be one, though it is neither used nor kept
@@ -138,25 +142,6 @@ def _check_count(body: Any) -> None:
 
 def _digest(body: Any) -> str:
     return json_pieces.sha256(json_pieces.pieces(body, 2, ordered=True))
-
-
-def _answer(batch: operations.Batch, outcome: Outcome[None]) -> Iterator[bytes]:
-    answer = {
-        "revision": outcome.revision,
-        "dry_run": False,
-        "warnings": outcome.shown_warnings,
-        "results": batch.results(outcome.entry),
-    }
-    yield from json_pieces.pieces(answer, 2)
-
-
-def _last_answer(batch: operations.Batch, outcomes: list[Outcome[None]]) -> Iterator[bytes]:
-    """And nobody asks for the outcome any more."""
-    yield from _answer(batch, outcomes[0])
-    entry = outcomes.pop().entry
-    entries = [] if entry is None else [entry]
-    del entry
-    changes.let_go(entries)
 
 
 def _imported(outcome: Outcome[None]) -> Iterator[operations.Result]:

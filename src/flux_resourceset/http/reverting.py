@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from flux_resourceset import changes, errors, json_pieces, operations
+from flux_resourceset import errors, operations
 from flux_resourceset.errors import Violation
 from flux_resourceset.history import Point
 from flux_resourceset.http import bodies, long_answers, messages, writes
@@ -63,7 +63,7 @@ class RevertRoutes:
         if writes.is_dry_run(params):
             return await writes.plan(self._ledger, request, params, work, _results)
         outcome = [await writes.write(self._ledger, request, work, writes.write_budget())]
-        return await long_answers.json_answer(request, _answer(outcome))
+        return await long_answers.json_answer(request, writes.last_answer(outcome, _results))
 
 
 def wanted_point(body: Any, others: Collection[str] = ()) -> tuple[Point | None, list[Violation]]:
@@ -82,18 +82,3 @@ def wanted_point(body: Any, others: Collection[str] = ()) -> tuple[Point | None,
 def _results(outcome: Outcome[None]) -> Iterator[operations.Result]:
     for change in outcome.entry.changes if outcome.entry else ():
         yield operations.result(0, "revert", (change.kind, change.id), None, outcome.entry, change)
-
-
-def _answer(outcomes: list[Outcome[None]]) -> Iterator[bytes]:
-    """As of a batch; and nobody asks for the outcome any more."""
-    outcome = outcomes.pop()
-    answer = {
-        "revision": outcome.revision,
-        "dry_run": False,
-        "warnings": outcome.shown_warnings,
-        "results": _results(outcome),
-    }
-    yield from json_pieces.pieces(answer, 2)
-    entries = [] if outcome.entry is None else [outcome.entry]
-    del outcome, answer
-    changes.let_go(entries)

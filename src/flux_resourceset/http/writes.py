@@ -107,11 +107,30 @@ async def plan(
     return await long_answers.json_answer(request, _planned(outcomes, results, full, cluster))
 
 
+def answer(outcome: Outcome[T], results: Results[T]) -> Iterator[bytes]:
+    """What a write answers that touches many documents."""
+    about = {"revision": outcome.revision, "dry_run": False, "warnings": outcome.shown_warnings}
+    yield from json_pieces.pieces({**about, "results": iter(results(outcome))}, 2)
+
+
+def last_answer(outcomes: list[Outcome[T]], results: Results[T]) -> Iterator[bytes]:
+    """And nobody asks for the outcome any more."""
+    yield from answer(outcomes[0], results)
+    _let_go(outcomes)
+
+
+def _let_go(outcomes: list[Outcome[T]]) -> None:
+    entry = outcomes.pop().entry
+    entries = [] if entry is None else [entry]
+    del entry
+    changes.let_go(entries)
+
+
 def _planned(outcomes: list[Outcome[T]], results: Results[T], full: bool, cluster: str | None) -> Iterator[bytes]:
     """And nobody asks for the outcome any more."""
-    outcome = outcomes.pop()
+    outcome = outcomes[0]
     groups = plans.grouped(outcome.effect)
-    answer: dict[str, Any] = {
+    plan: dict[str, Any] = {
         "plan": plans.identity(outcome.entry, outcome.effect),
         "base_revision": outcome.base_revision,
         "revision": outcome.revision,
@@ -123,10 +142,9 @@ def _planned(outcomes: list[Outcome[T]], results: Results[T], full: bool, cluste
         "warnings": outcome.shown_warnings,
         "results": iter(results(outcome)),
     }
-    yield from json_pieces.pieces(answer, 2)
-    entries = [] if outcome.entry is None else [outcome.entry]
-    del outcome, answer, groups
-    changes.let_go(entries)
+    yield from json_pieces.pieces(plan, 2)
+    del outcome, plan, groups
+    _let_go(outcomes)
 
 
 async def _while_listening(request: Request, work: Coroutine[Any, Any, T]) -> T:
