@@ -39,6 +39,8 @@ EXPLAINED: dict[str, str] = {
     f"{_BINDINGS} ClusterRoleBinding: - kind: << $subject.kind | quote >> → - kind: << $subject.kind >>": (
         "one of three words, none of which YAML takes for anything else"
     ),
+    f"{_SRC}/effects.py _Comparison.of_cluster: only = self._only(kind, old, new) if inputs is None and old and new else inputs "
+    "→ only = self._only(kind, old, new) if False else inputs": "then all inputs are compared, and the same ones differ",
     f"{_SRC}/fleet.py Fleet.compare_views: if self.doubts: → if True:": "answers that are forgotten are prepared again, alike",
     f"{_SRC}/fleet.py Fleet._step_cluster: if before and after and before.get(kind.cluster_field) == "
     "after.get(kind.cluster_field): → if False:": "lists that are equal differ in nothing; this only saves comparing them",

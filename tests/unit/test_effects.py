@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from flux_resourceset import drafts, effects, errors, guards, imports, plans
+from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Document
 from flux_resourceset.effects import Effect
 from flux_resourceset.kinds import kind_files
@@ -141,6 +142,30 @@ def test_groups_are_shown_up_to_a_bound_the_largest_first(ledger: Ledger) -> Non
     assert len(list(plans.described(groups, full=True))) == 125
     (one,) = plans.described(groups, cluster="n247")
     assert (one["count"], one["clusters"]) == (1, ["n247"])
+
+
+class _Counting(Budget):
+    spent = 0.0
+
+    def spend(self, steps: float = 1) -> None:
+        self.spent += steps
+
+
+def test_every_cluster_and_every_comparison_is_paid_for(ledger: Ledger) -> None:
+    def spent(*deeds: Any) -> float:
+        draft = drafts.Draft(ledger.fleet, _Counting())
+        for deed in deeds:
+            deed(draft)
+        made, budget = draft.changes(), draft.budget
+        assert isinstance(budget, _Counting)
+        budget.spent = 0
+        draft.effect(made)
+        return budget.spent
+
+    # two users are looked for and looked at, and what they have in common is compared once
+    assert spent(merged("platform_components", "app", {"oci_tag": "2"})) == 2 + 2 + 1
+    # all views of a cluster are looked at, and two inputs compared
+    assert spent(deleted("clusters", "one")) == len(KNOWN.referenced) + 2
 
 
 # Guards

@@ -12,9 +12,7 @@ from starlette.responses import Response
 from flux_resourceset import errors, json_pieces, operations, rules, selectors
 from flux_resourceset.changes import Document, Entry, Stored
 from flux_resourceset.drafts import Draft
-from flux_resourceset.errors import Violation
 from flux_resourceset.http import bodies, flux, long_answers, messages, reverting, writes
-from flux_resourceset.json_pointers import pointer
 from flux_resourceset.kinds import validation
 from flux_resourceset.kinds.model import CLUSTERS, Kind, Referenced
 from flux_resourceset.ledger import Ledger
@@ -197,7 +195,6 @@ class CrudRoutes:
             params = writes.query(request)
             id, body = request.path_params["id"], await bodies.read(request)
             to, wrong = reverting.wanted_point(body)
-            wrong += [Violation(pointer([name]), "is not a known field") for name in body if to is not None and name != "to"]
             if to is None or wrong:
                 raise errors.Invalid.document("the body", wrong)
             mutation = _Mutation("revert", kind, id, await self._readings.restoring(kind.name, id, to), creates=True)

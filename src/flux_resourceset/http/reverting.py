@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from starlette.requests import Request
@@ -49,13 +49,12 @@ class RevertRoutes:
         if not isinstance(body, dict):
             raise errors.Invalid.document("the body", [Violation("", "must be a JSON object")])
         known = {name: body.get(name) for name in _NARROWING}
-        wrong = [Violation(pointer([name]), "is not a known field") for name in body if name not in ("to", *_NARROWING)]
+        to, wrong = wanted_point(body, _NARROWING)
         wrong += [
             Violation(pointer([name]), "must be a string") for name, given in known.items() if not isinstance(given, str | None)
         ]
-        to, missing = wanted_point(body)
         scope = Scope(**{name: given for name, given in known.items() if isinstance(given, str)})
-        wrong += [*missing, *scope.violations(self._ledger.kinds)]
+        wrong += scope.violations(self._ledger.kinds)
         if wrong or to is None:
             raise errors.Invalid.document("the body", wrong)
         return to, scope
@@ -67,14 +66,17 @@ class RevertRoutes:
         return await long_answers.json_answer(request, _answer(outcome))
 
 
-def wanted_point(body: Any) -> tuple[Point | None, list[Violation]]:
-    """What a body says to go back to, or what is wrong with that."""
-    to = body.get("to") if isinstance(body, dict) else None
+def wanted_point(body: Any, others: Collection[str] = ()) -> tuple[Point | None, list[Violation]]:
+    """What a body says to go back to, and what is wrong with it; it may have these other members."""
+    if not isinstance(body, dict):
+        return None, [Violation("", "must be a JSON object")]
+    wrong = [Violation(pointer([name]), "is not a known field") for name in body if name != "to" and name not in others]
+    to = body.get("to")
     if isinstance(to, str):
-        return messages.point({"to": to}, "to"), []
+        return messages.point({"to": to}, "to"), wrong
     if type(to) is int and to >= 0:
-        return to, []
-    return None, [Violation("/to", "is required, and must be a revision, or a time of RFC 3339")]
+        return to, wrong
+    return None, [*wrong, Violation("/to", "is required, and must be a revision, or a time of RFC 3339")]
 
 
 def _results(outcome: Outcome[None]) -> Iterator[operations.Result]:
