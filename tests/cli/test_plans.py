@@ -202,7 +202,7 @@ def test_without_a_terminal_a_plan_that_moved_ends_the_command(cli: Cli, api: ht
     plan = cli.ok(*words, "--dry-run").data["plan"]
     (line,) = cli.refused(6, *words[:-1], "agreed=2", "--if-plan", plan)
     assert line.startswith("the plan is ")
-    assert "agreed" not in api.get("/clusters/plan-0").json()["patches"]["podinfo"]
+    assert "agreed" not in api.get("/clusters/plan-0").json()["patches"].get("podinfo", {})
     cli.ok(*words, "--if-plan", plan)
     assert api.get("/clusters/plan-0").json()["patches"]["podinfo"]["agreed"] == "1"
 
