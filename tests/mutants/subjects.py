@@ -58,7 +58,7 @@ SUBJECTS = (
     _module("fleet", 30, "unit/test_fleet.py unit/test_limits.py", "property/test_fleet_coherence.py",
             "api/test_flux_answers.py api/test_readers.py", "faults/test_kind_files.py"),
     _module("changes", 15, "unit/test_fleet.py unit/test_ledger.py unit/test_transactions.py", "property/test_fleet_coherence.py",
-            "contract/test_store_contract.py", "api/test_lists.py"),
+            "contract/test_store_contract.py contract/test_past_contract.py", "api/test_lists.py"),
     _module("overlay", 10, DRAFTING, "unit/test_transfer.py property/test_fleet_coherence.py"),
     _module("drafts", 25, DRAFTING, "unit/test_transfer.py property/test_fleet_coherence.py", ASKING),
     _module("rules", 25, f"{DRAFTING} unit/test_patch_keys.py", "unit/test_transfer.py property/test_fleet_coherence.py", ASKING,

@@ -147,3 +147,13 @@ def test_the_fleet_list_shows_who_a_cluster_is() -> None:
         "cluster_dns": "c1.example.com",
         "environment": "prod",
     }
+
+
+def test_those_that_are_asked_for_are_as_they_are_among_all() -> None:
+    kind = KNOWN.referenced_by_name["platform_components"]
+    cluster = described({"id": "base"}, {"id": "top"}, {"id": "other"})
+    definitions = defined(*(samples.component(id, depends_on=["base"] if id == "top" else []) for id in ("base", "top", "other")))
+    every = list(merge.assignments(kind, cluster, definitions))
+    assert [item.reference["id"] for item in every] == ["base", "top", "other"]
+    assert list(merge.assignments(kind, cluster, definitions, only={"top"})) == every[1:2]
+    assert every[1].wait_for == ("base",)
