@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import NamedTuple
@@ -345,17 +346,18 @@ def _risks(view: Overlay, change: Change, document: Document | None, protected: 
             for reference in document[kind.cluster_field]:
                 yield from _risks_of_reference(view, kind, about, document, reference, protected)
         return
-    kind_changed = view.kinds.referenced_by_name.get(change.kind)
-    users = sorted(view.users(kind_changed, change.id)) if kind_changed else []
-    counts: dict[str, int] = {}
-    for user in users if kind_changed and (kind_changed.dependencies or kind_changed.versions) else ():
+    changed = view.kinds.referenced_by_name.get(change.kind)
+    if changed is None or not (changed.dependencies or changed.versions):
+        return
+    counts: collections.Counter[str] = collections.Counter()
+    for user in view.users(changed, change.id):
         view.budget.spend()
         cluster = view.get(CLUSTERS, user) or {}
-        for reference in cluster[kind_changed.cluster_field] if kind_changed else ():
-            if kind_changed and reference["id"] == change.id:
-                for warning in _risks_of_reference(view, kind_changed, "", cluster, reference, protected):
-                    counts[warning.message] = counts.get(warning.message, 0) + 1
-    yield from (Warning(f"{count} cluster(s){text}") for text, count in counts.items())
+        for reference in cluster[changed.cluster_field]:
+            if reference["id"] == change.id:
+                found = _risks_of_reference(view, changed, "", cluster, reference, protected)
+                counts.update(warning.message for warning in found)
+    yield from (Warning(f"{count} cluster(s){text}") for text, count in sorted(counts.items()))
 
 
 def _risks_of_reference(
@@ -387,4 +389,4 @@ def _version_at_work(kind: Kind, document: Document) -> str | None:
     if pinned or all(document.get(name) == value for name, value in kind.versions.where.items()):
         return pinned[0] if pinned else None
     first = document.get(kind.versions.fields[0])
-    return first if isinstance(first, str) and first != kind.versions.unpinned else None
+    return None if first in (None, kind.versions.unpinned) else str(first)
