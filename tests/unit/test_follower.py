@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import drafts, errors, follower
+from flux_resourceset import changes, drafts, errors, follower
 from flux_resourceset.ahead import Late
 from flux_resourceset.changes import Head, Snapshot, View
 from flux_resourceset.follower import Follower
@@ -617,3 +617,15 @@ def test_a_log_that_was_folded_beyond_what_was_followed_is_loaded_anew() -> None
     behind.refresh()
     assert (set(behind.fleet.documents["namespaces"]), behind.fleet.revision) == ({"a", "b", "c"}, 3)
     assert behind.fleet.head == writer.fleet.head
+
+
+def test_a_log_that_was_folded_just_where_it_was_followed_has_to_go_on_from_there() -> None:
+    store = MemoryStore()
+    writer, behind = samples.ledger_of(KNOWN, store), samples.ledger_of(KNOWN, store).follower
+    for name in ("a", "b"):
+        samples.create(writer, "namespaces", namespace(name))
+    behind.refresh()
+    store._base, store.log, store.hashes = changes.Head("", 2, "of another log"), [], []
+    store.append(changes.Entry(3, "", "somebody", None, None, None, False, ()))
+    with pytest.raises(errors.Doubt, match="does not go on from revision 2"):
+        behind.refresh()
