@@ -36,10 +36,10 @@ class Group(NamedTuple):
 
 
 def identity(entry: Entry | None, effect: Effect) -> str:
-    """The same for whatever makes the same documents what they become, with the same effect; however it was asked for."""
+    """The same for whatever changes the same documents in the same way, with the same effect; however it was asked for."""
     digest = hashlib.sha256()
     for change in sorted(entry.changes, key=lambda change: (change.kind, change.id)) if entry else ():
-        digest.update(_canonical((change.kind, change.id, change.operation, change.after)))
+        digest.update(_canonical((change.kind, change.id, change.operation, change.before, change.after)))
     if entry is not None:
         digest.update(_canonical((sorted(entry.decommissioned, key=str), sorted(entry.vanished), sorted(entry.forgone, key=str))))
     for cluster in effect.clusters:
