@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 .DEFAULT_GOAL = help
+unexport PYTHONDONTWRITEBYTECODE # what is compiled is kept: compiling the tests takes a tenth of their time
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-22s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,15 +24,15 @@ install: $(VENV)/runtime ## create .venv with flux-resourceset and flux-resource
 demo: install ## serve the demo fleet on 127.0.0.1:8080 until Ctrl-C
 	@$(BIN)/python demo.py
 
-# what does not take long, and needs nothing but Python
-FAST = -q -n 2 -m "not thorough and not fault" -p no:schemathesis --ignore tests/openapi/test_schemathesis.py
+# what needs nothing but Python and no patience
+ORDINARY = -q -n 2 -p no:schemathesis --ignore tests/openapi/test_schemathesis.py
 
-test: $(VENV)/dev ## run the tests
-	$(BIN)/pytest $(FAST)
+test: $(VENV)/dev ## run the tests, in less than two minutes
+	$(BIN)/pytest $(ORDINARY) -m "not thorough and not fault and not long"
 
-coverage: $(VENV)/dev ## run the tests, and say which lines of the product none of them reaches
+coverage: $(VENV)/dev ## run the tests with the long ones (every example of the documentation, several processes), and say which lines of the product none of them reaches
 	rm -rf .coverage .coverage.*
-	COVERAGE_FILE=$(CURDIR)/.coverage COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml $(BIN)/pytest $(FAST)
+	COVERAGE_FILE=$(CURDIR)/.coverage COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml $(BIN)/pytest $(ORDINARY) -m "not thorough and not fault"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --skip-covered
 	$(BIN)/python tests/unreached.py

@@ -236,6 +236,7 @@ schema:
 """
 
 
+@pytest.mark.long
 def test_a_level_without_methods_has_no_path(tmp_path: Path) -> None:
     (tmp_path / "gauges.yaml").write_text(READ_ONLY_KIND.replace("instance: [get]", "instance: []"))
     with live.serving(tmp_path, RESOURCES_DIR=str(tmp_path)) as server, server.client() as api:

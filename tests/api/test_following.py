@@ -74,6 +74,7 @@ def test_a_stream_goes_on_after_the_last_event_or_after_a_revision(server: live.
         assert followed.events(1)[0].revision == wanted[3] + 1
 
 
+@pytest.mark.long
 def test_a_whole_log_can_be_read_from_its_beginning(server: live.Server, api: httpx.Client) -> None:
     for _ in range(120):  # more than is read at a time
         make(api, "namespaces")
@@ -205,6 +206,7 @@ def open_streams(api: httpx.Client) -> int:
     return int(found[1])
 
 
+@pytest.mark.long
 def test_a_large_event_reaches_whoever_reads_and_others_meanwhile(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE=str(SEED)) as server, server.client() as api:
         with Followed(server).opened() as followed, Followed(server, "?since_revision=0") as from_the_start:

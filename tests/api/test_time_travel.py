@@ -42,6 +42,7 @@ def test_the_history_of_a_document_is_told_newest_first_with_its_fields(api: htt
     assert [item["revision"] for item in told] == sorted((item["revision"] for item in told), reverse=True)
 
 
+@pytest.mark.long
 def test_a_history_is_read_page_by_page(api: httpx.Client) -> None:
     id = make(api, "namespaces")["id"]
     for number in range(120):

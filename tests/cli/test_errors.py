@@ -289,6 +289,7 @@ def test_a_page_is_neither_printed_as_inputs_nor_stored_as_a_backup(cli: Cli, tm
     assert list(tmp_path.parent.glob(f"{tmp_path.name}.*")) == []  # no draft is left
 
 
+@pytest.mark.long
 def test_following_waits_for_a_server_that_is_not_ready_and_ends_when_it_refuses(cli: Cli) -> None:
     entry = '[{"revision": 7, "time": "2026-01-31T12:00:00Z", "actor": "write", "changes": []}]'
     busy = reply("503 Service Unavailable", '{"detail": "not ready"}')
@@ -302,6 +303,7 @@ def test_following_waits_for_a_server_that_is_not_ready_and_ends_when_it_refuses
     assert "not ready; still trying" in done.err
 
 
+@pytest.mark.long
 def test_following_reads_a_stream_and_says_when_the_log_is_another_one(cli: Cli) -> None:
     def entry(revision: int) -> str:
         change = {"kind": "namespaces", "id": "n", "operation": "create", "before": None, "after": {"id": "n"}}

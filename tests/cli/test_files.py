@@ -53,6 +53,7 @@ def fleets(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 # no shrinking: every example starts five processes
+@pytest.mark.long
 @settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(fleets())
 def test_whatever_is_printed_as_yaml_can_be_applied_and_changes_nothing(

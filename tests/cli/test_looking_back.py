@@ -74,6 +74,7 @@ def test_history_can_be_limited_and_says_that_there_is_more(cli: Cli, then: int)
     assert "not found" in cli.refused(4, "cluster", "history", "never-was")[0]
 
 
+@pytest.mark.long
 def test_a_long_history_is_read_in_pages(tmp_path: Path, home: Path) -> None:
     with live.serving(tmp_path, STORE_BACKEND="memory") as server, server.client() as api:
         cli = Cli(home, server.url)
@@ -224,6 +225,7 @@ def test_why_names_what_there_is(cli: Cli, then: int) -> None:
     assert cli.refused(4, "why", "demo-cluster-01", "podinfo", "--view", "nothing")
 
 
+@pytest.mark.long
 def test_following_from_a_moment_on_begins_with_all_that_came_since(cli: Cli) -> None:
     cli.ok("namespace", "create", "since")
     moment = cli.ok("changes", "--id", "since").data[0]["time"]

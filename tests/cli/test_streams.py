@@ -6,6 +6,8 @@ import pytest
 
 from cli.command import Cli, Done
 
+pytestmark = pytest.mark.long
+
 
 def quiet(done: Done) -> Done:
     """Nothing of Python's own on stderr."""

@@ -120,6 +120,7 @@ def saying(data: bytes) -> servers.Handler:
     return handle
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize(
     ("behaves", "why"),

@@ -151,10 +151,12 @@ def assert_everything_is_noticed(original: Path, capsys: pytest.CaptureFixture[s
     assert tried > 90
 
 
+@pytest.mark.long
 def test_whatever_is_changed_is_noticed(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert_everything_is_noticed(path, capsys)
 
 
+@pytest.mark.long
 def test_whatever_is_changed_after_a_compact_is_noticed(folded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert_everything_is_noticed(folded, capsys)
 

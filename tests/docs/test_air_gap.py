@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import live
 
 VIEWS = ("platform-components", "namespaces", "rolebindings")
@@ -25,6 +27,7 @@ def answers(server: live.Server) -> list[bytes]:
     return [answer.content for answer in found]
 
 
+@pytest.mark.long
 def test_an_exported_fleet_is_served_read_only_with_the_same_bytes(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE=str(live.ROOT / "data" / "seed.json")) as outside:
         expected = answers(outside)

@@ -21,6 +21,8 @@ import pytest
 
 import live
 
+pytestmark = pytest.mark.long
+
 POLL = "/api/v2/flux/clusters/demo-cluster-01.k8s.example.com/platform-components"
 
 

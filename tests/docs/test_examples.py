@@ -9,6 +9,8 @@ import pytest
 import live
 from docs import console
 
+pytestmark = pytest.mark.long
+
 PAGES = [
     path
     for path in (live.ROOT / "README.md", *sorted((live.ROOT / "docs").glob("*.md")))

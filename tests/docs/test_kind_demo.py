@@ -17,6 +17,8 @@ import yaml
 import live
 from e2e.tools import upstreams
 
+pytestmark = pytest.mark.long
+
 KIND = live.ROOT / "deploy" / "kind"
 SCRIPTS = sorted(KIND.glob("*.sh"))
 TOOLS = ("docker", "kind", "kubectl", "flux", "curl")

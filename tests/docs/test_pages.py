@@ -54,6 +54,7 @@ def generate(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.long
 def test_a_stale_page_is_named(elsewhere: Path) -> None:
     page = elsewhere / "docs" / "errors.md"
     page.write_text("<!-- generated: errors -->\nold\n<!-- end -->\n")
@@ -63,6 +64,7 @@ def test_a_stale_page_is_named(elsewhere: Path) -> None:
     assert "not-found" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_shipped_files_are_included_as_they_are(elsewhere: Path) -> None:
     page = elsewhere / "docs" / "views.md"
     shipped = "deploy/cluster/views/namespaces/provider.yaml"
@@ -74,6 +76,7 @@ def test_shipped_files_are_included_as_they_are(elsewhere: Path) -> None:
     assert "docs/views.md is stale" in generate(elsewhere, "--check").stdout
 
 
+@pytest.mark.long
 def test_the_package_carries_exactly_what_a_cluster_is_given(elsewhere: Path) -> None:
     bundle = elsewhere / "src" / "flux_resourceset" / "bundle"
     left_over = bundle / "views" / "gone" / "provider.yaml"

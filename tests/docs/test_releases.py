@@ -15,6 +15,8 @@ import yaml
 import flux_resourceset
 import live
 
+pytestmark = pytest.mark.long
+
 PLACES = (
     "src/flux_resourceset/__init__.py",
     "deploy/chart/flux-resourceset/Chart.yaml",

@@ -9,6 +9,8 @@ import pytest
 
 import live
 
+pytestmark = pytest.mark.long
+
 TESTS = live.ROOT / "tests"
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -91,6 +93,7 @@ def test_every_test_asserts_something(trees: dict[str, ast.Module]) -> None:
     assert sorted(set(silent_tests(trees)) ^ EXPLAINED.keys()) == []
 
 
+@pytest.mark.long
 def test_whatever_counts_as_an_assertion_asserts(trees: dict[str, ast.Module]) -> None:
     assert silent_checks(trees) == []
     defined = {function.name for tree in trees.values() for function in functions(tree)}

@@ -104,7 +104,6 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield made
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("history", [[], ["--history"]], ids=["plain", "history"])
 def test_a_cluster_that_an_older_export_does_not_hold_is_never_given_an_empty_list(site: Site, history: list[str]) -> None:
     site.ok("export", *history, "older.json")

@@ -29,6 +29,7 @@ def test_explanations_are_of_faults_that_can_still_be_planted() -> None:
     assert all(explained.EXPLAINED.values())
 
 
+@pytest.mark.long
 def test_every_subject_has_faults_that_its_language_takes() -> None:
     for subject in subjects.SUBJECTS:
         chosen = subjects.chosen(subject)

@@ -14,6 +14,8 @@ import live
 from flux_resourceset import transfer
 from openapi.documents import DATABASES, Json, mistakes, operations, resolved
 
+pytestmark = pytest.mark.long
+
 JSON = "application/json"
 
 

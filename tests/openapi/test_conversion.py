@@ -15,6 +15,8 @@ from flux_resourceset.kinds import formats, kind_files
 from flux_resourceset.openapi.conversion import CONSTRAINTS, PLAIN, Form, converted
 from openapi.documents import DATABASES, Json, extended
 
+pytestmark = pytest.mark.long
+
 TEXT = {"type": "string", "pattern": PLAIN}
 
 

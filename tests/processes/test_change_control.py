@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 import live
 from processes.test_sharing import assert_log_without_gaps
+
+pytestmark = pytest.mark.long
 
 CLUSTERS, CLIENTS, ROUNDS = 6, 6, 8
 LIMIT = 1  # clusters that may lose inputs without a confirmation

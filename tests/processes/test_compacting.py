@@ -14,6 +14,8 @@ import live
 import zygote
 from processes.asking import Asking
 
+pytestmark = pytest.mark.long
+
 PATH = "/api/v2/flux/clusters/one.example.com/namespaces"
 CLUSTER = {"id": "one", "cluster_name": "one", "cluster_dns": "one.example.com", "environment": "dev"}
 

@@ -9,6 +9,8 @@ import pytest
 import live
 from processes.asking import Asking, once
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.thorough)])
 def test_an_acknowledged_write_survives_kill_9_every_time(tmp_path: Path, kills: int) -> None:

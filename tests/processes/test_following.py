@@ -16,6 +16,8 @@ import live
 from api.streams import Followed
 from processes.asking import Asking, once
 
+pytestmark = pytest.mark.long
+
 WRITERS, READERS = 4, 6
 
 

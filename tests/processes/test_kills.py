@@ -22,6 +22,8 @@ from flux_resourceset import errors
 from flux_resourceset.changes import Decommissioned, Entry
 from flux_resourceset.store.sqlite import SqliteStore
 
+pytestmark = pytest.mark.long
+
 TEXT = "x" * 3000
 
 

@@ -13,6 +13,8 @@ import pytest
 import live
 from processes.asking import Asking, once
 
+pytestmark = pytest.mark.long
+
 WRITERS = 20
 CLUSTER = {"id": "one", "cluster_name": "one", "cluster_dns": "one.example.com", "environment": "dev"}
 PATH = "/api/v2/flux/clusters/demo-cluster-01.k8s.example.com/namespaces"

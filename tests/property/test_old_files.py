@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,6 +45,7 @@ def _change(store: MemoryStore, key: tuple[str, str], dns: str, more: dict[str, 
     return None if operation is None else Change(kind, id, operation, stored.body if stored else None, after)
 
 
+@pytest.mark.long
 @given(st.lists(steps, max_size=12), st.sampled_from([2, 3]))
 @settings(max_examples=25, deadline=None)
 def test_a_log_of_an_earlier_release_is_the_same_afterwards(steps: list[Any], version: int) -> None:

@@ -19,6 +19,7 @@ from property.pasts import BACKENDS, Seen, Step, answer, bodies, histories, live
 from property.test_fleet_coherence import KNOWN
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", BACKENDS)
 @given(steps=histories, folded=st.integers(0, 12))
 def test_every_state_is_told_as_it_was_seen(backend: str, steps: list[Step], folded: int) -> None:

@@ -25,6 +25,7 @@ def now(ledger: Ledger) -> dict[str, dict[str, Document]]:
     return bodies(ledger.fleet.documents)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", BACKENDS)
 @given(steps=histories)
 def test_undoing_the_newest_change_leads_to_the_state_before_it_and_twice_to_the_one_after(

@@ -19,6 +19,8 @@ from flux_resourceset.store import Memo, Store
 from flux_resourceset.store.memory import MemoryStore
 from flux_resourceset.store.sqlite import SqliteStore
 
+pytestmark = pytest.mark.long
+
 kinds = st.sampled_from(["clusters", "n"])
 ids = st.sampled_from(["a", "b"])
 names = st.sampled_from(["x.example.com", "y.example.com"])

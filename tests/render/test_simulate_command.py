@@ -21,6 +21,8 @@ from flux_resourceset import atomic_files
 from flux_resourceset.render import dialect
 from render.conftest import SERVED
 
+pytestmark = pytest.mark.long
+
 CLUSTER = "demo-cluster-01"
 DNS = "demo-cluster-01.k8s.example.com"
 VALUES = "flux-system/configmap/values-podinfo-demo-cluster-01.yaml"

@@ -48,6 +48,7 @@ def test_a_line_without_a_reason_is_refused() -> None:
         unreached.explained("a.py f: x\n    why\nb.py g: y\n")
 
 
+@pytest.mark.long
 def test_the_list_of_this_project_explains_every_line() -> None:
     listed = unreached.explained(unreached.LIST.read_text(encoding="utf-8"))
     assert list(unreached.stale(listed)) == []

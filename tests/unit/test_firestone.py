@@ -22,6 +22,7 @@ def test_firestone_accepts_the_kind_file(name: str) -> None:
     resource.validate(yaml.safe_load(FILES[name]))
 
 
+@pytest.mark.long
 def test_firestone_generates_an_api_from_the_kind_files(tmp_path: Path) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)

@@ -39,6 +39,7 @@ def sized(ledger: Ledger, size: int) -> Document:
     return with_(size - len(around.answer(b"c1.example.com/rolebindings")))
 
 
+@pytest.mark.long
 def test_a_document_as_long_as_a_request_is_refused_without_being_written_down() -> None:
     """Which would take long, and in C, so that nobody else could run meanwhile."""
     namespaces = KNOWN.by_name["namespaces"]

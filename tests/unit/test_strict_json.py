@@ -26,6 +26,7 @@ def test_a_long_text_means_what_a_short_one_means(text: str, value: Any) -> None
     assert strict_json.decoded(text.encode()) == value
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "words"),
     [
