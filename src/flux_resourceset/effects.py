@@ -122,7 +122,7 @@ class _Comparison:
         self._defined_anew = {name for name, _ in (*before.after, *after.after)}  # kinds of which documents changed
         self._definitions: dict[str, tuple[dict[str, Document], dict[str, Document]]] = {}  # by kind
         self._digests: dict[tuple[str, str], bytes] = {}  # of a definition before and after, by kind and id
-        self._compared: dict[tuple[str, str, _Said, _Said], InputChange | None] = {}
+        self._compared: dict[tuple[str | bytes, ...], InputChange | None] = {}
 
     def of_cluster(self, id: str, touched: _Touched) -> ClusterEffect:
         old, new = self._before.get(CLUSTERS, id), self._after.get(CLUSTERS, id)
@@ -176,12 +176,14 @@ class _Comparison:
         self, kind: Referenced, id: str, before: tuple[Assignment | None, _Said], after: tuple[Assignment | None, _Said]
     ) -> InputChange | None:
         (old, was), (new, will) = before, after
-        if old and new and was.patches == will.patches:  # they differ from cluster to cluster, and make no difference here
-            old, new = old._replace(patches={}), new._replace(patches={})
-            was, will = was._replace(patches=b""), will._replace(patches=b"")
-        key = kind.name, id, was, will
+        key: tuple[str | bytes, ...] = (kind.name, id, *was, *will)
+        alike = old and new and was.patches == will.patches  # they differ from cluster to cluster, and make no difference here
+        if alike:
+            key = kind.name, id, was.reference, was.wait_for, will.reference, will.wait_for
         if key not in self._compared:
             self._before.budget.spend()
+            if old and new and alike:
+                old, new = old._replace(patches={}), new._replace(patches={})
             self._compared[key] = _compared(kind, id, old, new)
         return self._compared[key]
 
