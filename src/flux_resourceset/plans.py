@@ -39,7 +39,8 @@ def identity(entry: Entry | None, effect: Effect) -> str:
     """The same for whatever changes the same documents in the same way, with the same effect; however it was asked for."""
     digest = hashlib.sha256()
     for change in sorted(entry.changes, key=lambda change: (change.kind, change.id)) if entry else ():
-        digest.update(_canonical((change.kind, change.id, change.operation, change.before, change.after)))
+        before = change.before if change.after is not None else None  # what goes, goes whatever it was
+        digest.update(_canonical((change.kind, change.id, change.operation, before, change.after)))
     if entry is not None:
         digest.update(_canonical((sorted(entry.decommissioned, key=str), sorted(entry.vanished), sorted(entry.forgone, key=str))))
     for cluster in effect.clusters:
