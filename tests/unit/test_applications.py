@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from flux_resourceset import applications, budgets, errors, operations
@@ -285,7 +286,7 @@ def test_prune_deletes_what_the_manager_applied_names_no_more_and_nobody_else_ap
     assert [(each.op, each.id, each.change, each.index) for each in results] == [
         ("prune", "c3", "delete", 0), ("prune", "c4", "delete", 0),
     ]  # fmt: skip
-    assert all(each.kept is operations.msgspec.UNSET for each in results)
+    assert all(each.kept is msgspec.UNSET for each in results)
     assert sorted(ledger.fleet.documents["clusters"]) == ["c1", "c2", "c9"]
     assert carry_out(ledger, prune("c1")) == ([], None)
 
