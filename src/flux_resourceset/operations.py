@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from flux_resourceset import applications, documents, errors, selectors
+from flux_resourceset import applications, documents, errors, records, selectors
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Change, Document, Entry, Stored
 from flux_resourceset.drafts import Draft
@@ -35,7 +34,6 @@ _GOES_WITH = {
     "revive": ("apply",),
     "keep": ("prune",),
 }
-_MANAGER = re.compile(r"[a-z0-9.-]{1,64}")
 _NOT_KNOWN = "is not a known field"
 
 Selection = tuple[str | None, str | None]  # selector and environment
@@ -162,7 +160,7 @@ def _mistakes(kinds: Kinds, operation: Operation, wrong_selectors: dict[str, str
 
 
 def _mistakes_of_managers(operation: Operation) -> Iterator[tuple[str, str]]:
-    if operation.manager is None or not _MANAGER.fullmatch(operation.manager):
+    if operation.manager is None or not records.is_manager(operation.manager):
         yield "manager", "is required: who applies, as 1 to 64 characters of a-z, 0-9, . and -"
     if operation.op == "apply":
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
@@ -9,6 +10,12 @@ from flux_resourceset import differences
 from flux_resourceset.changes import Applied, Document
 
 Key = tuple[str, str]  # kind and id
+
+_MANAGER = re.compile(r"[a-z0-9.-]{1,64}")
+
+
+def is_manager(name: str) -> bool:
+    return _MANAGER.fullmatch(name) is not None
 
 
 class Records(Protocol):

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from flux_resourceset import applying, budgets, differences, documents, operations
+from flux_resourceset import applying, budgets, differences, documents, errors, operations
 from flux_resourceset.applying import REFERENCE, Merged
 from flux_resourceset.changes import Document
 from flux_resourceset.differences import ABSENT, Steps, same
@@ -195,6 +195,6 @@ def attempted(ledger: Ledger, manager: str, document: Document, force: bool) -> 
     batch = operations.Batch(operations.parsed(KNOWN, {"operations": [one]}, budgets.Budget()))
     try:
         samples.write(ledger, batch.work)
-    except operations.errors.Conflict:
+    except errors.Conflict:
         return False
     return True
