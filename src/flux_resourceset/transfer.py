@@ -139,9 +139,12 @@ def _history(log: Store, revision: int) -> list[Entry]:
 
 
 def _applied(log: Store, state: fleet.Fleet) -> list[Applied]:
-    """What managers applied last to the documents that are there."""
+    """What managers applied last to the documents that are there; but for those that were changed just now, whose records may
+    be newer than they are: beside an older document they would hide what has not been applied to it."""
     found = log.applied((kind, id) for kind, of_kind in state.documents.items() for id in of_kind)
-    return [Applied(*key, manager, found[key][manager]) for key in sorted(found) for manager in sorted(found[key])]
+    newer = set(log.touched(state.revision, max(state.revision, log.head().revision)))
+    keys = [key for key in sorted(found) if key not in newer]
+    return [Applied(*key, manager, found[key][manager]) for key in keys for manager in sorted(found[key])]
 
 
 def checksum(data: Document) -> str:
