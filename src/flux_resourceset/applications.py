@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from flux_resourceset import applying, differences, documents, errors, rules, selectors
-from flux_resourceset.changes import Document, Entry
+from flux_resourceset.changes import Document, Entry, Setter
 from flux_resourceset.differences import ABSENT, Steps
 from flux_resourceset.drafts import Draft
 from flux_resourceset.errors import Violation
@@ -19,11 +19,15 @@ from flux_resourceset.overlay import Key
 SHOWN_CONFLICTS = 1000  # of all operations together: more than anybody decides at once
 _SHOWN_BYTES = 1024 * 1024  # of both sides of them, for each may be a whole document long
 
+_FIELDS_PER_STEP = 10  # to complete takes less than to look at another document
+
 _encode = msgspec.json.Encoder().encode
 
 
-# by kind, id and places of a document: the entries that last set them, but for those that were folded away
-LastSet = Callable[[str, str, list[Steps]], Mapping[Steps, Entry]]
+# who last set places of documents; of what was folded away nobody knows
+LastSet = Callable[[Mapping[Key, list[Steps]]], Mapping[Key, Mapping[Steps, Setter]]]
+
+_NOBODY = Setter()
 
 
 class Place(NamedTuple):
@@ -81,10 +85,8 @@ def _check_revival(draft: Draft, kind: Kind, id: str, document: Document, revive
     """A cluster that was decommissioned does not come back because somebody has an old file."""
     if kind.name != CLUSTERS or revive:
         return
-    dns = document.get("cluster_dns")
-    buried = [each for each in draft.base.tombstones.values() if each.id == id or each.dns == dns]
-    if buried:
-        latest = max(buried, key=lambda each: each.revision)
+    latest = draft.buried(id, document.get("cluster_dns"))
+    if latest is not None:
         what = "it" if latest.id == id else f'the cluster "{latest.id}", which had the DNS name {latest.dns},'
         raise errors.Conflict(
             f"{rules.subject(kind.name, id)} is not there: {what} was decommissioned in revision {latest.revision}; take it out "
@@ -118,8 +120,8 @@ def _fields(draft: Draft, kind: Kind) -> applying.Fields:
 
 
 def _extent(document: Document) -> int:
-    """How much there is to complete, about."""
-    return sum(1 + (len(value) if isinstance(value, dict | list) else 0) for value in document.values())
+    """How much there is to complete, about, in steps."""
+    return 1 + sum(len(value) if isinstance(value, dict | list) else 1 for value in document.values()) // _FIELDS_PER_STEP
 
 
 def _value(side: Any) -> Any:
@@ -142,7 +144,7 @@ def refusal(conflicts: list[Conflict], last_set: LastSet | None = None) -> error
     """All of them in one, with who changed what meanwhile if anybody can tell."""
     shown = list(_shown(conflicts))
     setters = signed([each.place for each in shown], last_set)
-    told = [_told(each, setters.get(each.place)) for each in shown]
+    told = [_told(each, setters[each.place]) for each in shown]
     first = told[0]
     who = f" (by {first['actor']} in revision {first['revision']})" if first["revision"] is not None else ""
     return errors.Conflict(
@@ -161,38 +163,31 @@ def _shown(conflicts: list[Conflict]) -> Iterator[Conflict]:
         yield each
 
 
-def _told(conflict: Conflict, entry: Entry | None) -> Document:
+def _told(conflict: Conflict, setter: Setter) -> Document:
     kind, id = conflict.place.key
     about = {"kind": kind, "id": id, "path": pointer(conflict.place.steps)}
-    return {**about, "yours": conflict.yours, "theirs": conflict.theirs, **_signature(entry)}
+    return {**about, "yours": conflict.yours, "theirs": conflict.theirs, "actor": setter.actor, "revision": setter.revision}
 
 
-def kept(places: list[Place], last_set: LastSet | None, entry: Entry | None) -> list[Document]:
-    """What stays as others made it, and who did; `entry` is the one that the draft has made."""
-    setters = signed(places, last_set)
-    return [
-        {"path": pointer(place.steps), **_signature(entry if place.drafted else setters.get(place))}
-        for place in dict.fromkeys(places)
-    ]
+def kept(places: Iterable[Place], setters: Mapping[Place, Setter]) -> list[Document]:
+    """What stays as others made it, and who did."""
+    signatures = ((place.steps, setters[place]) for place in dict.fromkeys(places))
+    return [{"path": pointer(steps), "actor": setter.actor, "revision": setter.revision} for steps, setter in signatures]
 
 
-def signed(places: Iterable[Place], last_set: LastSet | None) -> dict[Place, Entry]:
-    """The entries that last set them; none of what the draft itself did, and of what was folded away."""
-    found: dict[Place, Entry] = {}
-    by_key: dict[Key, list[Place]] = {}
+def signed(places: Iterable[Place], last_set: LastSet | None, entry: Entry | None = None) -> dict[Place, Setter]:
+    """Who last set each of them; what the draft itself did is in the entry that it has made."""
+    drafted = Setter(entry.actor, entry.revision) if entry else _NOBODY
+    by_key: dict[Key, list[Steps]] = {}
+    found: dict[Place, Setter] = {}
     for place in places:
+        found[place] = drafted if place.drafted else _NOBODY
         if not place.drafted:
-            by_key.setdefault(place.key, []).append(place)
-    if last_set is None:
-        return found
-    for key, of_key in by_key.items():
-        entries = last_set(*key, [place.steps for place in of_key])
-        found.update({place: entries[place.steps] for place in of_key if place.steps in entries})
-    return found
-
-
-def _signature(entry: Entry | None) -> Document:
-    return {"actor": entry.actor if entry else None, "revision": entry.revision if entry else None}
+            by_key.setdefault(place.key, []).append(place.steps)
+    told = last_set(by_key) if last_set is not None and by_key else {}
+    return {
+        place: setter if place.drafted else told.get(place.key, {}).get(place.steps, _NOBODY) for place, setter in found.items()
+    }
 
 
 # Pruning

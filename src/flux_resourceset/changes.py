@@ -81,6 +81,13 @@ class Applied(msgspec.Struct, frozen=True):
     document: Document | None  # None: there is no such record any more
 
 
+class Setter(msgspec.Struct, frozen=True):
+    """Who last set something, and in which revision; nobody knows where that was folded away."""
+
+    actor: str | None = None
+    revision: int | None = None
+
+
 class Stored(msgspec.Struct, frozen=True, gc=False):
     """A document and the revision that last changed it."""
 

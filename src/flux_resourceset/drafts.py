@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from flux_resourceset import documents, effects, errors, fleet, json_pieces, overlay, records, rules
 from flux_resourceset.budgets import Budget
-from flux_resourceset.changes import Applied, Change, Decommissioned, Document, Forgone
+from flux_resourceset.changes import Applied, Change, Decommissioned, Document, Forgone, Tombstone
 from flux_resourceset.effects import Effect
 from flux_resourceset.errors import Violation
 from flux_resourceset.json_pointers import pointer
@@ -56,6 +56,7 @@ class Draft:
         self._tombstones: dict[str, str] = {}
         self._view = Overlay(base, self.budget)
         self._force: set[Key] = set()
+        self._buried: dict[str, Tombstone] | None = None  # by the id that the cluster had, made when first asked for
 
     # Reading
 
@@ -70,6 +71,15 @@ class Draft:
         if document is None:
             raise rules.not_found(kind, id)
         return document
+
+    def buried(self, id: str, dns: object) -> Tombstone | None:
+        """The tombstone of a cluster that had this id, or this DNS name; the latest."""
+        if self._buried is None:
+            self._buried = {}
+            for each in sorted(self.base.tombstones.values(), key=lambda tombstone: tombstone.revision):
+                self._buried[each.id] = each
+        found = [self._buried.get(id), self.base.tombstones.get(dns) if isinstance(dns, str) else None]
+        return max((each for each in found if each), key=lambda tombstone: tombstone.revision, default=None)
 
     def expect(self, kind: str, id: str, precondition: Precondition) -> None:
         stored = self.base.get(kind, id)

@@ -19,6 +19,7 @@ from flux_resourceset.kinds.model import CLUSTERS, Kind, Kinds, Referenced
 MAX_DOCUMENTS = 10_000  # a large fleet at once; more would hold up other writers for long
 MAX_CHANGES = 10 * MAX_DOCUMENTS  # for several operations on the same ones, each of which costs a check
 _MAX_SELECTIONS = 100  # to remember: each may hold the ids of a whole fleet
+_TOGETHER = 100  # results at a time, to ask in one go who made what was kept
 _PLACES = 10  # of what is wrong, to find the operation that is to blame
 
 _ON_DOCUMENTS = ("create", "replace", "patch", "delete")
@@ -295,13 +296,17 @@ class Batch:
         """What became of each document, once: to free ten thousand in one go holds up everybody, so each is let go when told.
         `last_set` tells who changed what was kept."""
         made = {(change.kind, change.id): change for change in entry.changes} if entry else {}
-        for key in list(self._touched):
-            index = self._touched.pop(key)[-1][0]
-            change, before = made.get(key), self._before.pop(key)
-            told = result(index, self._operations[index].op, key, before, entry, change)
-            if told.op == "apply":
-                told.kept = applications.kept(self._kept.pop(key), last_set, entry)
-            yield told
+        every = list(self._touched)
+        for keys in (every[start : start + _TOGETHER] for start in range(0, len(every), _TOGETHER)):
+            places = [place for key in keys for place in self._kept.get(key, ())]
+            setters = applications.signed(places, last_set, entry)
+            for key in keys:
+                index = self._touched.pop(key)[-1][0]
+                change, before = made.get(key), self._before.pop(key)
+                told = result(index, self._operations[index].op, key, before, entry, change)
+                if told.op == "apply":
+                    told.kept = applications.kept(self._kept.pop(key), setters)
+                yield told
 
 
 def result(

@@ -14,12 +14,13 @@ from starlette.responses import Response
 
 from flux_resourceset import __version__, applications, errors, history, imports, json_pieces, operations, outcomes, transfer
 from flux_resourceset.budgets import Budget
-from flux_resourceset.changes import Entry
+from flux_resourceset.changes import Setter
 from flux_resourceset.differences import Steps
 from flux_resourceset.drafts import Draft
 from flux_resourceset.http import bodies, long_answers, messages, writes
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.outcomes import Idempotency, Outcome
+from flux_resourceset.overlay import Key
 from flux_resourceset.readings import Readings
 
 _MAX_IMPORTED = 50_000  # documents and tombstones: several large fleets; what is taken into the fleet is taken between two polls
@@ -84,9 +85,9 @@ class BulkRoutes:
     def _results(self, batch: operations.Batch, outcome: Outcome[None]) -> Iterator[operations.Result]:
         past = history.Past(self._ledger.kinds, self._ledger.follower.store)
 
-        def last_set(kind: str, id: str, places: list[Steps]) -> dict[Steps, Entry]:
+        def last_set(places: Mapping[Key, list[Steps]]) -> Mapping[Key, Mapping[Steps, Setter]]:
             try:
-                return past.last_set(kind, id, places, outcome.base_revision)
+                return past.last_set(places, outcome.base_revision)
             except errors.Refusal:  # what was written is answered in any case
                 return {}
 

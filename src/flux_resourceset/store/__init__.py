@@ -238,6 +238,9 @@ class Store(Protocol):
         """The entries that changed a document, newest first, below a revision if one is given: each with that change alone, and
         without the names that it brought along. Grows with the document's own changes."""
 
+    def touches_of(self, keys: Iterable[Key], before: int | None, limit: int) -> dict[Key, list[Entry]]:
+        """The same for several documents, from one state of the store; of each up to so many."""
+
     def touched(self, after: int, until: int) -> list[tuple[str, str]]:
         """The documents (kind and id) that were changed above a revision, up to and including another one; in any order."""
 

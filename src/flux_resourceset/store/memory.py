@@ -158,6 +158,9 @@ class MemoryStore:
         found = [(revision, self._change(kind, id, revision)) for revision in touched[max(place - limit, 0) : place][::-1]]
         return [changes.narrowed(self._entry(revision), change) for revision, change in found]
 
+    def touches_of(self, keys: Iterable[Key], before: int | None, limit: int) -> dict[Key, list[Entry]]:
+        return {key: self.touches(*key, before, limit) for key in keys}
+
     def touched(self, after: int, until: int) -> list[Key]:
         check_reachable(after, self._base.revision, self._revision)
         return list({(change.kind, change.id) for entry in self.entries(after, until) for change in entry.changes})

@@ -227,10 +227,13 @@ class SqliteStore:
             return sqlite_past.snapshot(db, revision)
 
     def touches(self, kind: str, id: str, before: int | None, limit: int) -> list[Entry]:
+        return self.touches_of([(kind, id)], before, limit)[kind, id]
+
+    def touches_of(self, keys: Iterable[Key], before: int | None, limit: int) -> dict[Key, list[Entry]]:
         with self._reading() as db:
             if before is not None:
                 sqlite_past.check(db, min(before - 1, sqlite_rows.end(db).revision))
-            return sqlite_log.touches(db, kind, id, before, limit)
+            return {key: sqlite_log.touches(db, *key, before, limit) for key in keys}
 
     def touched(self, after: int, until: int) -> list[Key]:
         with self._reading() as db:
