@@ -89,7 +89,8 @@ class _Merging:
     ) -> None:
         self._fields = fields
         self._completed = completed
-        self._last, self._new = (names(each, fields, completed(each)) for each in (last, new))
+        self._new = names(new, fields, completed(new))
+        self._last = self._new if same(last, new) else names(last, fields, completed(last))  # mostly it is the same again
         self._last_sent, self._new_sent = self._indexed(last), self._indexed(new)
         self._stored, self._live = live, self._indexed(live)
         self._result = _copied(self._live)
