@@ -35,7 +35,8 @@ class Place(NamedTuple):
 
     key: Key
     steps: Steps
-    drafted: bool = False
+    cause: Steps  # what they did it to: the field itself, or the reference that they removed with it
+    drafted: bool
 
 
 class Conflict(NamedTuple):
@@ -104,12 +105,13 @@ def _merge(draft: Draft, index: int, kind: Kind, live: Document, manager: str, d
         return documents.completed(kind, given)
 
     others = [record for name, record in records.items() if name != manager]
-    merged = applying.merged(records.get(manager), document, live, others, completed, _fields(draft, kind))
+    fields = _fields(draft, kind)
+    merged = applying.merged(records.get(manager), document, live, others, completed, fields)
     result = completed(merged.document)
     if not differences.same(result, live):
         _check_methods(kind, id, "replace")
         draft.replace(kind, id, result)
-    place = _places(draft, key, live)
+    place = _places(draft, kind, live, document, fields)
     conflicts = [Conflict(index, place(steps), _value(yours), _value(theirs)) for steps, yours, theirs in merged.conflicts]
     return Application(conflicts, [place(steps) for steps in merged.kept])
 
@@ -128,13 +130,21 @@ def _value(side: Any) -> Any:
     return None if side is ABSENT else side
 
 
-def _places(draft: Draft, key: Key, live: Document) -> Callable[[Steps], Place]:
+def _places(draft: Draft, kind: Kind, live: Document, document: Document, fields: applying.Fields) -> Callable[[Steps], Place]:
     """Fields of a document as this draft found it."""
-    stored = draft.base.get(*key)
-    if stored is not None and stored.body is live:
-        return lambda steps: Place(key, steps)
+    stored = draft.base.get(kind.name, live["id"])
     before = stored.body if stored else {}
-    return lambda steps: Place(key, steps, not differences.same(differences.at(before, steps), differences.at(live, steps)))
+
+    def place(steps: Steps) -> Place:
+        holders = fields.patched if steps[0] == applying.PATCHES else [steps[0]] if steps[0] in fields.references else []
+        references = [(name, steps[1]) for name in holders if len(steps) > 2]
+        named = [each for each in references if differences.at(document, each) is not ABSENT]
+        removed = [each for each in named if differences.at(live, each) is ABSENT]
+        cause = removed[0] if removed else steps
+        drafted = before is not live and not differences.same(differences.at(before, cause), differences.at(live, cause))
+        return Place((kind.name, live["id"]), steps, cause, drafted)
+
+    return place
 
 
 # Conflicts
@@ -183,10 +193,10 @@ def signed(places: Iterable[Place], last_set: LastSet | None, entry: Entry | Non
     for place in places:
         found[place] = drafted if place.drafted else _NOBODY
         if not place.drafted:
-            by_key.setdefault(place.key, []).append(place.steps)
+            by_key.setdefault(place.key, []).append(place.cause)
     told = last_set(by_key) if last_set is not None and by_key else {}
     return {
-        place: setter if place.drafted else told.get(place.key, {}).get(place.steps, _NOBODY) for place, setter in found.items()
+        place: setter if place.drafted else told.get(place.key, {}).get(place.cause, _NOBODY) for place, setter in found.items()
     }
 
 

@@ -81,7 +81,7 @@ class Ledger:
     async def rehearse(
         self, work: Work[T], origin: Origin, budget: Budget, explain: Explain = as_it_is, consent: Consent = NO_CONSENT
     ) -> Outcome[T]:
-        """Run the work on a draft and write nothing: without the store, a lock, or anything that others wait for."""
+        """Run the work on a draft and write nothing: without a lock, or anything that others wait for."""
         await self._wait_for_slot()
         try:
             if self._stopping:

@@ -194,6 +194,25 @@ def test_who_did_it_is_nobody_where_the_log_was_folded(ledger: Ledger) -> None:
     assert (conflict["actor"], conflict["revision"], conflict["theirs"]) == (None, None, 4)
 
 
+def test_whoever_removed_a_reference_is_told_for_all_that_went_with_it(ledger: Ledger) -> None:
+    mine = cluster("c1", platform_components=[{"id": "app"}], patches={"app": {"a": 1}})
+    carry_out(ledger, apply("c1", mine))
+    carry_out(ledger, {"op": "unassign", "kind": "platform_components", "id": "app", "clusters": ["c1"]}, actor="joe")
+    patch(ledger, "c1", {"node_count": 9}, actor="jane")
+    ((result,), _) = carry_out(ledger, apply("c1", mine))
+    by_joe = {"actor": "joe", "revision": 3}
+    assert result.kept == [{"path": "/platform_components/app", **by_joe}, {"path": "/patches/app/a", **by_joe}]
+    more = {"platform_components": [{"id": "app", "component_path": "x"}], "patches": {"app": {"a": 1, "b": 2}}}
+    told = refused(ledger, apply("c1", {**mine, **more})).extra["conflicts"]
+    assert [(each["path"], each["actor"], each["revision"]) for each in told] == [
+        ("/platform_components/app/component_path", "joe", 3), ("/patches/app/b", "joe", 3),
+    ]  # fmt: skip
+    ((result,), _) = carry_out(ledger, apply("c1", {**mine, **more}, force=True))
+    assert (result.change, result.kept) == ("update", [])
+    after = stored(ledger, "clusters", "c1")
+    assert (after["platform_components"][0]["component_path"], after["patches"], after["node_count"]) == ("x", more["patches"], 9)
+
+
 def test_the_conflicts_that_are_told_have_a_bound(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(applications, "SHOWN_CONFLICTS", 2)
     create(ledger, "clusters", cluster("c1", labels={f"l{n}": "1" for n in range(5)}))
