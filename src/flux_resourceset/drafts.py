@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from flux_resourceset import documents, effects, errors, fleet, json_pieces, overlay, rules
+from flux_resourceset import documents, effects, errors, fleet, json_pieces, overlay, records, rules
 from flux_resourceset.budgets import Budget
-from flux_resourceset.changes import Change, Decommissioned, Document, Forgone
+from flux_resourceset.changes import Applied, Change, Decommissioned, Document, Forgone, Tombstone
 from flux_resourceset.effects import Effect
 from flux_resourceset.errors import Violation
 from flux_resourceset.json_pointers import pointer
@@ -33,8 +33,15 @@ class Precondition(NamedTuple):
 
 
 class Draft:
-    def __init__(self, base: fleet.Fleet, budget: Budget | None = None, protected: Container[str] = ()) -> None:
+    def __init__(
+        self,
+        base: fleet.Fleet,
+        budget: Budget | None = None,
+        protected: Container[str] = (),
+        stored: records.Records | None = None,
+    ) -> None:
         self.base = base
+        self.applied = records.Applications(stored)  # what managers applied last
         self.budget = budget or Budget()
         self.kinds = base.kinds
         self.forced = False
@@ -49,6 +56,7 @@ class Draft:
         self._tombstones: dict[str, str] = {}
         self._view = Overlay(base, self.budget)
         self._force: set[Key] = set()
+        self._buried: dict[str, Tombstone] | None = None  # by the id that the cluster had, made when first asked for
 
     # Reading
 
@@ -63,6 +71,15 @@ class Draft:
         if document is None:
             raise rules.not_found(kind, id)
         return document
+
+    def buried(self, id: str, dns: object) -> Tombstone | None:
+        """The tombstone of a cluster that had this id, or this DNS name; the latest."""
+        if self._buried is None:
+            self._buried = {}
+            for each in sorted(self.base.tombstones.values(), key=lambda tombstone: tombstone.revision):
+                self._buried[each.id] = each
+        found = [self._buried.get(id), self.base.tombstones.get(dns) if isinstance(dns, str) else None]
+        return max((each for each in found if each), key=lambda tombstone: tombstone.revision, default=None)
 
     def expect(self, kind: str, id: str, precondition: Precondition) -> None:
         stored = self.base.get(kind, id)
@@ -151,6 +168,7 @@ class Draft:
     def delete(self, kind: Kind, id: str, force: bool = False) -> Document:
         before = self.require(kind.name, id)
         self._view.put(kind, id, None)
+        self.applied.forget((kind.name, id))
         if force:
             self._force.add((kind.name, id))
         return before
@@ -280,6 +298,10 @@ class Draft:
             yield from rules.misnaming(self._view, kind, id, document)
         if kind.dependencies:
             yield from rules.broken_dependencies(self._view, kind, id, document)
+
+    def applications(self) -> list[Applied]:
+        """The records that it makes, to be written beside its documents."""
+        return self.applied.made(lambda key: self.get(*key) is not None)
 
     # Checking the whole
 

@@ -5,13 +5,14 @@ Everything is told as it was written, and made into answers by the kinds of toda
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from flux_resourceset import differences, effects, errors, rules
 from flux_resourceset.budgets import Budget
-from flux_resourceset.changes import Change, Document, Entry, Stored
-from flux_resourceset.differences import ABSENT
+from flux_resourceset.changes import Change, Document, Entry, Setter, Stored
+from flux_resourceset.differences import ABSENT, Steps
 from flux_resourceset.effects import Effect
 from flux_resourceset.fleet import Fleet, Key
 from flux_resourceset.kinds.model import CLUSTERS, Kinds, Referenced
@@ -21,6 +22,8 @@ from flux_resourceset.store import Store, replaced_meanwhile
 Point = int | str  # a revision, or a time as the log writes it
 
 _PAGE_ENTRIES = 50  # of one document, which may be large
+_TOGETHER = 100  # documents to look at in one read
+_FEW = 4  # of their newest changes: what is asked about was changed lately, as a rule
 _NOTHING: Mapping[str, str] = {}
 
 
@@ -148,18 +151,39 @@ class Past:
 
     def last_changed(self, kind: str, id: str, steps: differences.Steps) -> int | None:
         """The revision that last changed a place of a document; None if that was folded away."""
-        for page in self.touches(kind, id, None):
-            for entry in page:
-                change = entry.changes[0]
-                if not differences.same(place(change.before, steps), place(change.after, steps)):
-                    return entry.revision
-        return None
+        return _setters([steps], self.touches(kind, id, None))[steps].revision
+
+    def last_set(self, places: Mapping[Key, Collection[Steps]], until: int) -> dict[Key, dict[Steps, Setter]]:
+        """Who last set places of documents, up to a revision. Grows with their changes since."""
+        found: dict[Key, dict[Steps, Setter]] = {}
+        every = list(places) if until > self.store.base() else []
+        for keys in (every[start : start + _TOGETHER] for start in range(0, len(every), _TOGETHER)):
+            newest = self.store.touches_of(keys, until + 1, _FEW)
+            for key in keys:
+                touches = [newest.pop(key)]
+                older = self.touches(*key, touches[0][-1].revision) if len(touches[0]) == _FEW else iter(())
+                found[key] = _setters(places[key], itertools.chain(touches, older))
+        return found
 
     # Between two revisions
 
     def touched(self, first: int, last: int) -> list[Key]:
         """The documents that were changed behind a revision, up to another one. Grows with the entries between."""
         return sorted(key for key in self.store.touched(first, last) if key[0] in self.kinds.by_name)
+
+
+def _setters(places: Iterable[Steps], pages: Iterable[list[Entry]]) -> dict[Steps, Setter]:
+    """Who last set places of a document, as the entries that changed it tell, newest first."""
+    found: dict[Steps, Setter] = dict.fromkeys(places, Setter())
+    wanted = set(found)
+    for entry in itertools.chain.from_iterable(pages):
+        before, after = entry.changes[0].before, entry.changes[0].after
+        set_here = [steps for steps in wanted if not differences.same(place(before, steps), place(after, steps))]
+        found.update(dict.fromkeys(set_here, Setter(entry.actor, entry.revision)))
+        wanted.difference_update(set_here)
+        if not wanted:
+            break
+    return found
 
 
 class Diff(NamedTuple):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from flux_resourceset import changes, documents, drafts, effects, errors, fleet, names, outcomes, plans, rules
-from flux_resourceset.changes import Document, Entry, Forgone, Tombstone
+from flux_resourceset.changes import Applied, Document, Entry, Forgone, Tombstone
 from flux_resourceset.effects import ClusterEffect, Effect
 from flux_resourceset.errors import Violation
 from flux_resourceset.json_pointers import pointer
@@ -46,6 +46,7 @@ class Export(msgspec.Struct):
     checksum: str
     deleted_by_force: list[Forgone] | None = None  # what references may lack; the first release did not tell
     history: list[Entry] | None = None
+    applied: list[Applied] | None = None  # comes with the history, and goes with it
 
     @property
     def count(self) -> int:

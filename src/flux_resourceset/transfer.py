@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from flux_resourceset import changes, drafts, errors, fleet, histories, imports, json_pieces, strict_json
-from flux_resourceset.changes import Document, Entry, Origin, Snapshot
+from flux_resourceset.changes import Applied, Document, Entry, Origin, Snapshot
 from flux_resourceset.follower import Follower
 from flux_resourceset.guards import NO_CONSENT, Consent
 from flux_resourceset.kinds.model import CLUSTERS, Kinds
@@ -118,6 +118,7 @@ def exported(state: fleet.Fleet, log: Store | None) -> Iterator[bytes]:
     }
     if log is not None:
         data["history"] = _history(log, state.revision)
+        data["applied"] = _applied(log, state)
     data["checksum"] = checksum(data)
     named = ((name, json_pieces.pieces(value, _LEVELS.get(name, 1), lines=True)) for name, value in data.items())
     yield from json_pieces.members(named)
@@ -135,6 +136,15 @@ def _history(log: Store, revision: int) -> list[Entry]:
     if len(entries) != revision:
         raise errors.Unavailable(f"the log holds {len(entries)} of {revision} revisions; it was replaced just now, so try again")
     return entries
+
+
+def _applied(log: Store, state: fleet.Fleet) -> list[Applied]:
+    """What managers applied last to the documents that are there; but for those that were changed just now, whose records may
+    be newer than they are: beside an older document they would hide what has not been applied to it."""
+    found = log.applied((kind, id) for kind, of_kind in state.documents.items() for id in of_kind)
+    newer = set(log.touched(state.revision, max(state.revision, log.head().revision)))
+    keys = [key for key in sorted(found) if key not in newer]
+    return [Applied(*key, manager, found[key][manager]) for key in keys for manager in sorted(found[key])]
 
 
 def checksum(data: Document) -> str:
@@ -204,7 +214,8 @@ def _restore(
         # a new epoch: whoever follows the log must read everything anew
         return Snapshot(uuid.uuid4().hex, len(history), replay.documents, tuple(replay.tombstones.values())), history
 
-    return ledger.restore(build, restoration.planned, restoration.warnings, consent._replace(plan=plan.id))
+    agreed = consent._replace(plan=plan.id)
+    return ledger.restore(build, restoration.planned, restoration.warnings, agreed, restoration.applied)
 
 
 def parsed(kinds: Kinds, data: Any, source: str) -> imports.Export:

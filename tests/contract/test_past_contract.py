@@ -138,6 +138,8 @@ def test_what_is_left_of_a_document_s_changes_is_told(store: Store, peer: Store,
     assert touched(peer.touches("n", "a", None, 9)) == A[:4]
     assert peer.touches("n", "a", 2, 9) == []
     assert peer.touches("n", "never", None, 9) == []
+    several = peer.touches_of([("n", "a"), ("n", "never")], None, 2)
+    assert several == {("n", "a"): peer.touches("n", "a", None, 2), ("n", "never"): []}
 
 
 def test_what_others_changed_in_the_same_entry_is_left_out(store: Store, states: list[Snapshot]) -> None:

@@ -13,7 +13,7 @@ import pytest
 import live
 import zygote
 from contract.folding import fold
-from flux_resourceset import changes, errors, imports, transfer
+from flux_resourceset import applications, changes, drafts, errors, imports, transfer
 from flux_resourceset.changes import Change, Entry
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.ledger import Ledger
@@ -88,6 +88,83 @@ def test_history_goes_along_when_it_is_asked_for(ledger: Ledger, tmp_path: Path)
     entry = create(arrived, "namespaces", namespace("next"))
     assert entry is not None
     assert entry.revision == ledger.fleet.revision + 1
+
+
+# What managers applied
+
+
+def applied(ledger: Ledger, *keys: tuple[str, str]) -> Any:
+    return ledger.follower.store.applied(keys)
+
+
+def apply(ledger: Ledger, manager: str, kind: str, id: str, **fields: Any) -> None:
+    def work(draft: drafts.Draft) -> None:
+        applications.apply(draft, 0, KNOWN.by_name[kind], id, manager, fields, force=False, revive=False)
+
+    write(ledger, work)
+
+
+def test_what_managers_applied_goes_along_with_the_history(ledger: Ledger, tmp_path: Path) -> None:
+    apply(ledger, "cli", "namespaces", "a", labels={"x": "1"})
+    apply(ledger, "ci", "namespaces", "a", labels={"y": "1"})
+    apply(ledger, "ci", "clusters", "c1", node_count=3)
+    path = export_of(ledger, tmp_path / "fleet.json", history=True)
+    told = json.loads(path.read_text())["applied"]
+    assert [(each["kind"], each["id"], each["manager"]) for each in told] == [
+        ("clusters", "c1", "ci"), ("namespaces", "a", "ci"), ("namespaces", "a", "cli"),
+    ]  # fmt: skip
+    assert told[0]["document"] == {"node_count": 3}
+    arrived = samples.ledger_of(KNOWN, SqliteStore(tmp_path / "fleet.db"))
+    transfer.import_file(arrived, path, replace=False)
+    keys = [("clusters", "c1"), ("namespaces", "a")]
+    assert applied(arrived, *keys) == applied(ledger, *keys) != {}
+    assert transfer.export_now(arrived.follower, True) == path.read_bytes()
+    apply(arrived, "ci", "clusters", "c1", node_count=4)
+    assert samples.stored(arrived, "clusters", "c1")["node_count"] == 4
+    arrived.close()
+
+
+def test_a_history_takes_the_place_of_all_records_and_a_plain_export_leaves_those_of_what_stays(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    plain = export_of(ledger, tmp_path / "plain.json")
+    whole = export_of(ledger, tmp_path / "whole.json", history=True)
+    assert "applied" not in json.loads(plain.read_text())
+    assert json.loads(whole.read_text())["applied"] == []
+    create(ledger, "namespaces", namespace("more"))
+    apply(ledger, "ci", "namespaces", "a")
+    apply(ledger, "ci", "namespaces", "more")
+    keys = [("namespaces", "a"), ("namespaces", "more")]
+    transfer.import_file(ledger, plain, replace=True)
+    assert applied(ledger, *keys) == {("namespaces", "a"): {"ci": {}}}
+    transfer.import_file(ledger, edited(whole, lambda data: data.pop("applied")), replace=True)  # of an earlier release
+    assert applied(ledger, *keys) == {}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": "namespaces", "id": "nobody", "manager": "ci", "document": {}},
+        {"kind": "namespaces", "id": "a", "manager": "Me", "document": {}},
+        {"kind": "namespaces", "id": "a", "manager": "ci", "document": None},
+        {"kind": "namespaces", "id": "a", "manager": "ci", "document": []},
+        {"kind": "namespaces", "id": "a", "manager": "cli", "document": {}},  # twice
+    ],
+)
+def test_records_that_cannot_stand_beside_the_documents_are_refused(ledger: Ledger, tmp_path: Path, wrong: Any) -> None:
+    apply(ledger, "cli", "namespaces", "a")
+    path = edited(export_of(ledger, tmp_path / "f.json", history=True), lambda data: data["applied"].append(wrong))
+    assert "f.json" in refusal(ledger, path, replace=True)
+    assert applied(ledger, ("namespaces", "a")) == {("namespaces", "a"): {"cli": {}}}
+
+
+def test_a_record_that_is_newer_than_the_exported_document_stays_out(ledger: Ledger) -> None:
+    apply(ledger, "ci", "clusters", "c1", node_count=3)
+    apply(ledger, "ci", "namespaces", "a")
+    still = ledger.fleet.copied()
+    apply(ledger, "ci", "clusters", "c1", node_count=4)
+    data = json.loads(b"".join(transfer.exported(still, ledger.follower.store)))
+    assert [each["id"] for each in data["applied"]] == ["a"]
 
 
 def test_without_history_an_import_is_one_transaction(ledger: Ledger, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from flux_resourceset import errors
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.kinds.fields import sample, sample_object
 from flux_resourceset.kinds.model import Kind, Kinds, Referenced, Schema
-from flux_resourceset.openapi import planning
+from flux_resourceset.openapi import application_schemas, planning
 from flux_resourceset.openapi.conversion import Form, converted, nullable
 from flux_resourceset.openapi.words import array, members, ref, text
 
@@ -219,7 +219,7 @@ def _problems() -> dict[str, Schema]:
         "users": array({"type": "string"}, "Who uses the document; the first 20."),
         "count": {"type": "integer", "minimum": 1, "description": "How many use the document, or are frozen."},
         "index": {"type": "integer", "minimum": 0, "description": "The operation of a batch that it is about."},
-        "conflicts": array(ref("Conflict"), "What a revert would undo, and was changed again since; the first 100."),
+        "conflicts": array(ref("Conflict"), "What others changed meanwhile: of a revert the first 100, of an apply 1,000."),
         "conflicts_total": {"type": "integer", "minimum": 1, "description": "How many there are."},
         "oldest": {"type": "integer", "minimum": 0, "description": "The oldest revision that can be asked for."},
         "plan": text("Id of the plan as it is now."),
@@ -244,6 +244,7 @@ def _problems() -> dict[str, Schema]:
             "revision": {**_REVISION, "nullable": True, "description": "Which change did so; null if it was folded away."},
         }
     )
+    conflict["properties"] |= application_schemas.CONFLICT
     return {"Conflict": conflict, "Violation": violation, "Problem": problem, "InvalidProblem": with_errors}
 
 
@@ -334,9 +335,12 @@ def _batch(kinds: Kinds) -> dict[str, Schema]:
     }
     operations = {"type": "array", "maxItems": 10_000, "items": ref("Operation"), "description": "Carried out in order."}
     return {
-        "Operation": {"oneOf": [*_document_operations(kinds), *_cluster_operations(kinds)]},
+        "Operation": {
+            "oneOf": [*_document_operations(kinds), *_cluster_operations(kinds), *application_schemas.operations(kinds)]
+        },
+        **application_schemas.schemas(),
         "Batch": members({"operations": operations}),
-        "BatchResult": members(result),
+        "BatchResult": members({**result, "kept": application_schemas.KEPT}, list(result)),
         "BatchAnswer": members(answer),
     }
 
@@ -390,6 +394,7 @@ def _export(kinds: Kinds) -> Schema:
             "nullable": True,
         },
         "history": {**array(ref("Transaction"), "The change log."), "nullable": True},
+        "applied": application_schemas.APPLIED,
         "checksum": text("Over everything else.", pattern="^sha256:[0-9a-f]{64}$", example=CHECKSUM),
     }
-    return members(properties, [name for name in properties if name not in ("deleted_by_force", "history")])
+    return members(properties, [name for name in properties if name not in ("deleted_by_force", "history", "applied")])
