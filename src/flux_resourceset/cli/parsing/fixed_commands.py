@@ -50,8 +50,8 @@ def groups() -> tuple[Group, ...]:
                 details="A document is the API's, with `kind` (a group such as `namespace`, or a collection such as "
                 "`namespaces`) at its top. The server remembers what each manager applied last: what others changed since stays, "
                 "unless the files change the same field, which is a conflict (exit code 6). Fields that the files named before "
-                "and no longer name go back to their defaults. What is equal makes no revision. All documents are written together, "
-                "or none.",
+                "and no longer name go back to their defaults. What is equal makes no revision. All documents are "
+                "written together, or none.",
             )
         ),
         _single(
