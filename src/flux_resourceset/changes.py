@@ -72,6 +72,15 @@ class Origin(msgspec.Struct, frozen=True):
     reason: str | None = None
 
 
+class Applied(msgspec.Struct, frozen=True):
+    """What a manager applied last to a document, as it was sent; it stands beside the document, and goes with it."""
+
+    kind: str
+    id: str
+    manager: str
+    document: Document | None  # None: there is no such record any more
+
+
 class Stored(msgspec.Struct, frozen=True, gc=False):
     """A document and the revision that last changed it."""
 

@@ -21,6 +21,7 @@ Document = dict[str, Any]
 MAX_BYTES = 1024 * 1024  # of one document: Flux takes no answer of that size
 MAX_VALUES = 100_000  # in one document; a cluster with as many references as Flux takes has less
 ALL_AT_ONCE = 4_000_000  # bytes × values, of documents of which all violations are told: 20 KB with 200 values
+TOO_LARGE = f"has more than {MAX_BYTES} bytes or {MAX_VALUES} values, for which no answer to Flux has room"
 MAX_INTEGER = 2**53 - 1  # Flux reads numbers as float64; larger integers lose digits
 
 SECRET_ENDINGS = (
@@ -68,9 +69,9 @@ def violations(kinds: Kinds, kind: Kind, document: Any, kept: Document | None = 
     """Everything that is wrong with a completed document, looked at alone; `kept` is what it says of kinds that are not here."""
     if not isinstance(document, dict):
         return [Violation("", "must be a JSON object")]
-    size, values = _extent(document) if _is_bounded(document) else (math.inf, math.inf)
+    size, values = _extent(document) if is_bounded(document) else (math.inf, math.inf)
     if size > MAX_BYTES or values > MAX_VALUES:
-        return [Violation("", f"has more than {MAX_BYTES} bytes or {MAX_VALUES} values, for which no answer to Flux has room")]
+        return [Violation("", TOO_LARGE)]
     everything = itertools.chain(
         (violation for error in _schema_errors(kind, document, size * values) for violation in _explained(error)),
         _unsafe(document, ()),
@@ -79,7 +80,7 @@ def violations(kinds: Kinds, kind: Kind, document: Any, kept: Document | None = 
     return list(dict.fromkeys(itertools.islice(everything, MAX_VIOLATIONS)))
 
 
-def _is_bounded(document: Document) -> bool:
+def is_bounded(document: Document) -> bool:
     """Whether it is worth writing down: what is not is as long as a request can be, and nobody else could run meanwhile."""
     characters = 0
     waiting: list[Any] = [document]

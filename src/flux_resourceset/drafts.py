@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from flux_resourceset import documents, effects, errors, fleet, json_pieces, overlay, rules
+from flux_resourceset import documents, effects, errors, fleet, json_pieces, overlay, records, rules
 from flux_resourceset.budgets import Budget
-from flux_resourceset.changes import Change, Decommissioned, Document, Forgone
+from flux_resourceset.changes import Applied, Change, Decommissioned, Document, Forgone
 from flux_resourceset.effects import Effect
 from flux_resourceset.errors import Violation
 from flux_resourceset.json_pointers import pointer
@@ -33,8 +33,15 @@ class Precondition(NamedTuple):
 
 
 class Draft:
-    def __init__(self, base: fleet.Fleet, budget: Budget | None = None, protected: Container[str] = ()) -> None:
+    def __init__(
+        self,
+        base: fleet.Fleet,
+        budget: Budget | None = None,
+        protected: Container[str] = (),
+        stored: records.Records | None = None,
+    ) -> None:
         self.base = base
+        self.applied = records.Applications(stored)  # what managers applied last
         self.budget = budget or Budget()
         self.kinds = base.kinds
         self.forced = False
@@ -151,6 +158,7 @@ class Draft:
     def delete(self, kind: Kind, id: str, force: bool = False) -> Document:
         before = self.require(kind.name, id)
         self._view.put(kind, id, None)
+        self.applied.forget((kind.name, id))
         if force:
             self._force.add((kind.name, id))
         return before
@@ -280,6 +288,10 @@ class Draft:
             yield from rules.misnaming(self._view, kind, id, document)
         if kind.dependencies:
             yield from rules.broken_dependencies(self._view, kind, id, document)
+
+    def applications(self) -> list[Applied]:
+        """The records that it makes, to be written beside its documents."""
+        return self.applied.made(lambda key: self.get(*key) is not None)
 
     # Checking the whole
 

@@ -5,7 +5,7 @@ Everything is told as it was written, and made into answers by the kinds of toda
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from flux_resourceset import differences, effects, errors, rules
@@ -148,12 +148,23 @@ class Past:
 
     def last_changed(self, kind: str, id: str, steps: differences.Steps) -> int | None:
         """The revision that last changed a place of a document; None if that was folded away."""
-        for page in self.touches(kind, id, None):
+        found = self.last_set(kind, id, [steps]).get(steps)
+        return found.revision if found else None
+
+    def last_set(
+        self, kind: str, id: str, places: Iterable[differences.Steps], until: int | None = None
+    ) -> dict[differences.Steps, Entry]:
+        """The entries that last changed places of a document, up to a revision; but for those that were folded away."""
+        wanted, found = set(places), {}
+        for page in self.touches(kind, id, None if until is None else until + 1) if wanted else ():
             for entry in page:
-                change = entry.changes[0]
-                if not differences.same(place(change.before, steps), place(change.after, steps)):
-                    return entry.revision
-        return None
+                before, after = entry.changes[0].before, entry.changes[0].after
+                set_here = [steps for steps in wanted if not differences.same(place(before, steps), place(after, steps))]
+                found.update(dict.fromkeys(set_here, entry))
+                wanted.difference_update(set_here)
+                if not wanted:
+                    return found
+        return found
 
     # Between two revisions
 

@@ -8,14 +8,14 @@ import dataclasses
 import datetime
 import functools
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from flux_resourceset import changes, drafts, effects, errors, guards, plans, views
+from flux_resourceset import changes, drafts, effects, errors, guards, plans, records, views
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Entry, Origin
 from flux_resourceset.effects import Effect
@@ -193,7 +193,9 @@ class Ledger:
                 self.follower.go_on(_goes_on(followed))
                 until_the_thread_has_it.pop_all()  # nobody may roll back what a thread is committing
             try:
-                outcome, answer = await run(self._execute, transaction, self._draft(self.fleet.copied(), budget), task)
+                outcome, answer = await run(
+                    self._execute, transaction, self._draft(self.fleet.copied(), budget, transaction), task
+                )
                 self._publish(outcome.entry)
                 return outcome, answer
             finally:
@@ -202,7 +204,8 @@ class Ledger:
     def write_now(self, work: Work[T], origin: Origin, consent: Consent | None = None) -> Outcome[T]:
         """The same without an event loop, for start-up, which no guard holds up, and commands."""
         transaction = self._begin_now()
-        outcome, _ = self._execute(transaction, self._draft(self.fleet.copied()), _Task(work, origin, consent=consent))
+        draft = self._draft(self.fleet.copied(), stored=transaction)
+        outcome, _ = self._execute(transaction, draft, _Task(work, origin, consent=consent))
         self._publish(outcome.entry)
         return outcome
 
@@ -218,13 +221,14 @@ class Ledger:
         planned: Planned,
         warnings: tuple[str, ...] = (),
         consent: Consent = NO_CONSENT,
+        applied: Sequence[changes.Applied] = (),
     ) -> Outcome[None]:
         """Put a whole fleet with its log, built from what is there, in the place of everything."""
         with self._begin_now() as transaction:
             snapshot, history = build(self.fleet)
             outcome = self.rehearse_restore(planned, warnings)
             _agreed(outcome, consent)
-            transaction.restore(snapshot, history)
+            transaction.restore(snapshot, history, applied)
         self.follower.refresh()
         return dataclasses.replace(outcome, entry=history[-1] if history else None)  # a log of its own begins with nothing
 
@@ -278,21 +282,21 @@ class Ledger:
         outcome = self._outcome(draft, task, now)
         if task.consent is not None:
             outcome = _agreed(outcome, task.consent)
-        entry, memo, answer = outcome.entry, None, b""
+        entry, applied, memo, answer = outcome.entry, draft.applications(), None, b""
         if task.idempotency is not None:
             answer = task.idempotency.answer(outcome)
             memo = Memo(task.idempotency.key, changes.timestamp(now), task.idempotency.digest, answer)
-        elif entry is None:
+        elif entry is None and not applied:
             return outcome, answer
         hash = changes.chained(draft.base.hash, entry) if entry else None
         self.follower.own_step = draft.base.step(entry, hash or "") if entry else None
         # another process may have made the store forget what this one writes documents for
         charge = _charge(wanted, now) if wanted != self.follower.views else None
-        transaction.commit(entry, memo, forget_before, charge, hash)
+        transaction.commit(entry, memo, forget_before, charge, hash, applied)
         return outcome, answer
 
-    def _draft(self, still: Fleet, budget: Budget | None = None) -> drafts.Draft:
-        return drafts.Draft(still, budget, self.limits.protected)
+    def _draft(self, still: Fleet, budget: Budget | None = None, stored: records.Records | None = None) -> drafts.Draft:
+        return drafts.Draft(still, budget, self.limits.protected, stored or self.follower.store)
 
     def _outcome(self, draft: drafts.Draft, task: _Task[T], now: datetime.datetime) -> Outcome[T]:
         result = task.work(draft)

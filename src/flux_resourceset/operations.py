@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from flux_resourceset import documents, errors, selectors
+from flux_resourceset import applications, documents, errors, selectors
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Change, Document, Entry, Stored
 from flux_resourceset.drafts import Draft
@@ -23,12 +24,18 @@ _PLACES = 10  # of what is wrong, to find the operation that is to blame
 
 _ON_DOCUMENTS = ("create", "replace", "patch", "delete")
 _ON_CLUSTERS = ("assign", "unassign", "patch-values")
+_BY_MANAGERS = ("apply", "prune")
+_ALL = _ON_DOCUMENTS + _ON_CLUSTERS + _BY_MANAGERS
 _GOES_WITH = {
-    "document": ("create", "replace", "patch", "assign"),
+    "document": ("create", "replace", "patch", "assign", "apply"),
     "values": ("patch-values",),
-    "force": ("delete",),
+    "force": ("delete", "apply"),
     "only_assigned": ("assign",),
+    "manager": _BY_MANAGERS,
+    "revive": ("apply",),
+    "keep": ("prune",),
 }
+_MANAGER = re.compile(r"[a-z0-9.-]{1,64}")
 _NOT_KNOWN = "is not a known field"
 
 Selection = tuple[str | None, str | None]  # selector and environment
@@ -37,7 +44,7 @@ Selection = tuple[str | None, str | None]  # selector and environment
 class Operation(msgspec.Struct):
     op: str
     kind: str
-    id: str
+    id: str = ""  # required of all that is not about many
     document: Any = msgspec.UNSET
     values: Any = msgspec.UNSET
     clusters: list[str] | None = None
@@ -45,6 +52,9 @@ class Operation(msgspec.Struct):
     environment: str | None = None
     force: bool = False
     only_assigned: bool = False
+    manager: str | None = None
+    revive: bool = False
+    keep: list[str] | None = None
 
 
 class Result(msgspec.Struct):
@@ -58,6 +68,7 @@ class Result(msgspec.Struct):
     revision: int | None
     before: Document | None
     after: Document | None
+    kept: list[Document] | msgspec.UnsetType = msgspec.UNSET  # of what was applied: path, actor and revision
 
 
 def parsed(kinds: Kinds, body: Any, budget: Budget) -> list[Operation]:
@@ -94,6 +105,11 @@ def _check_names(item: Any) -> None:
     names = item.get("clusters") if isinstance(item, dict) else None
     if isinstance(names, list) and len(names) > MAX_DOCUMENTS:
         raise msgspec.ValidationError(f"names more than {MAX_DOCUMENTS} clusters; split the batch")
+    keep = item.get("keep") if isinstance(item, dict) else None
+    if isinstance(keep, list) and len(keep) > MAX_DOCUMENTS:
+        raise msgspec.ValidationError(f"keeps more than {MAX_DOCUMENTS} documents; split the batch")
+    if isinstance(item, dict) and "id" not in item and item.get("op") != "prune":
+        raise msgspec.ValidationError("Object missing required field `id`")
 
 
 def _unknown_fields(item: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -109,8 +125,8 @@ def _mistakes(kinds: Kinds, operation: Operation, wrong_selectors: dict[str, str
     kind = kinds.by_name.get(operation.kind)
     if kind is None:
         yield "kind", f"must be one of {', '.join(kinds.by_name)}"
-    if operation.op not in _ON_DOCUMENTS + _ON_CLUSTERS:
-        yield "op", f"must be one of {', '.join(_ON_DOCUMENTS + _ON_CLUSTERS)}"
+    if operation.op not in _ALL:
+        yield "op", f"must be one of {', '.join(_ALL)}"
         return
     on_clusters = operation.op in _ON_CLUSTERS
     if kind is not None and not on_clusters and not _is_offered(kind, operation.op):
@@ -119,7 +135,7 @@ def _mistakes(kinds: Kinds, operation: Operation, wrong_selectors: dict[str, str
         yield "kind", f"clusters do not refer to {kind.name}"
     if operation.op == "patch-values" and isinstance(kind, Referenced) and not kind.patches:
         yield "kind", f"{kind.name} take no patches"
-    if operation.op in ("create", "replace", "patch") and operation.document is msgspec.UNSET:
+    if operation.op in ("create", "replace", "patch", "apply") and operation.document is msgspec.UNSET:
         yield "document", "is required"
     elif operation.document is not msgspec.UNSET and not isinstance(operation.document, dict):
         yield "document", "must be a JSON object"
@@ -128,11 +144,12 @@ def _mistakes(kinds: Kinds, operation: Operation, wrong_selectors: dict[str, str
     selected = operation.selector is not None or operation.environment is not None
     if on_clusters and selected == (operation.clusters is not None):
         yield "clusters", "or else selector and environment must say which clusters are meant"
-    if not on_clusters and (selected or operation.clusters is not None):
+    if not on_clusters and (operation.clusters is not None or (selected and operation.op != "prune")):
         yield "clusters", f"does not go with {operation.op}"
+    yield from _mistakes_of_managers(operation) if operation.op in _BY_MANAGERS else ()
     for name, words in _GOES_WITH.items():
         given = getattr(operation, name)
-        if given is not msgspec.UNSET and given is not False and operation.op not in words:
+        if given is not msgspec.UNSET and given is not None and given is not False and operation.op not in words:
             yield name, f"does not go with {operation.op}"  # ignored, it would look as if it had been done
     if operation.environment is not None and operation.environment not in kinds.environments:
         yield "environment", f"must be one of {', '.join(kinds.environments)}"
@@ -142,6 +159,20 @@ def _mistakes(kinds: Kinds, operation: Operation, wrong_selectors: dict[str, str
             wrong = wrong_selectors[operation.selector] = _wrong_selector(operation.selector)
         if wrong:
             yield "selector", wrong
+
+
+def _mistakes_of_managers(operation: Operation) -> Iterator[tuple[str, str]]:
+    if operation.manager is None or not _MANAGER.fullmatch(operation.manager):
+        yield "manager", "is required: who applies, as 1 to 64 characters of a-z, 0-9, . and -"
+    if operation.op == "apply":
+        return
+    if operation.id:
+        yield "id", "does not go with prune, which is about all that the manager applied of a kind; name ids in keep"
+    if operation.keep is None:
+        yield "keep", "is required: the ids that stay; [] prunes all that the manager applied of the kind"
+    for name in ("environment", "selector"):
+        if getattr(operation, name) is not None and operation.kind != CLUSTERS:
+            yield name, f"selects {CLUSTERS}, and does not go with kind {operation.kind}"
 
 
 def _wrong_selector(text: str) -> str:
@@ -154,7 +185,11 @@ def _wrong_selector(text: str) -> str:
 
 def _is_offered(kind: Kind, op: str) -> bool:
     """A batch can do what the routes of the kind can, and no more."""
-    level, method = {"create": ("resource", "post"), "replace": ("instance", "put")}.get(op, ("instance", op))
+    if op == "apply":  # which of these it takes is known once it is carried out
+        return "post" in kind.methods["resource"] or not {"put", "patch"}.isdisjoint(kind.methods["instance"])
+    level, method = {"create": ("resource", "post"), "replace": ("instance", "put"), "prune": ("instance", "delete")}.get(
+        op, ("instance", op)
+    )
     return method in kind.methods[level]
 
 
@@ -168,11 +203,17 @@ class Batch:
         self._touched: dict[tuple[str, str], list[tuple[int, Document | None]]] = {}
         self._before: dict[tuple[str, str], Stored | None] = {}
         self._selections: dict[Selection, list[str]] = {}  # of the draft as it is
+        self.conflicts: list[applications.Conflict] = []
+        self._kept: dict[tuple[str, str], list[applications.Place]] = {}
+        self.base_revision = 0  # of the draft
 
     def work(self, draft: Draft) -> None:
+        """Where others changed what is applied, it goes on as if that were forced, so that one refusal can name it all."""
+        self.base_revision = draft.base.revision
+        draft.applied.load((each.kind, each.id) for each in self._operations if each.op == "apply")
         for index, operation in enumerate(self._operations):
             try:
-                for key in self._carry_out(draft, operation):
+                for key in self._carry_out(draft, index, operation):
                     self._before.setdefault(key, draft.base.get(*key))
                     self._touched.setdefault(key, []).append((index, draft.get(*key)))
                     self._count += 1
@@ -182,6 +223,8 @@ class Batch:
                         raise errors.Invalid(f"a batch touches at most {MAX_DOCUMENTS} documents; split it")
             except errors.Refusal as refusal:
                 raise _with_index(refusal, index) from None
+        if self.conflicts:
+            raise applications.refusal(self.conflicts)
 
     def blamed(self, refusal: errors.Refusal) -> errors.Refusal:
         """A refusal of the whole, as one of the operation that made its subject say what is wrong."""
@@ -196,7 +239,7 @@ class Batch:
             culprit = index
         return _with_index(refusal, culprit)
 
-    def _carry_out(self, draft: Draft, operation: Operation) -> Iterator[tuple[str, str]]:
+    def _carry_out(self, draft: Draft, index: int, operation: Operation) -> Iterator[tuple[str, str]]:
         kind = draft.kinds.by_name[operation.kind]
         if operation.op in _ON_CLUSTERS:
             chosen = self._selected(draft, operation)
@@ -222,9 +265,23 @@ class Batch:
                 draft.replace(kind, operation.id, operation.document)
             case "patch":
                 draft.merge(kind, operation.id, operation.document)
+            case "apply":
+                self._apply(draft, index, operation, kind)
+            case "prune":
+                given = (operation.manager or "", operation.keep or (), operation.environment, operation.selector)
+                yield from applications.prune(draft, kind, *given)
+                return
             case _:
                 draft.delete(kind, operation.id, operation.force)
         yield kind.name, operation.id
+
+    def _apply(self, draft: Draft, index: int, operation: Operation, kind: Kind) -> None:
+        draft.budget.spend(_size(operation))
+        who, document = operation.manager or "", operation.document
+        flags = {"force": operation.force, "revive": operation.revive}
+        done = applications.apply(draft, index, kind, operation.id, who, document, **flags)
+        self.conflicts += done.conflicts
+        self._kept.setdefault((kind.name, operation.id), []).extend(done.kept)
 
     def _selected(self, draft: Draft, operation: Operation) -> list[str]:
         if operation.clusters is not None:
@@ -236,13 +293,17 @@ class Batch:
             self._selections[selection] = _selected(draft, *selection)
         return self._selections[selection]
 
-    def results(self, entry: Entry | None) -> Iterator[Result]:
-        """What became of each document, once: to free ten thousand in one go holds up everybody, so each is let go when told."""
+    def results(self, entry: Entry | None, last_set: applications.LastSet | None = None) -> Iterator[Result]:
+        """What became of each document, once: to free ten thousand in one go holds up everybody, so each is let go when told.
+        `last_set` tells who changed what was kept."""
         made = {(change.kind, change.id): change for change in entry.changes} if entry else {}
         for key in list(self._touched):
             index = self._touched.pop(key)[-1][0]
             change, before = made.get(key), self._before.pop(key)
-            yield result(index, self._operations[index].op, key, before, entry, change)
+            told = result(index, self._operations[index].op, key, before, entry, change)
+            if told.op == "apply":
+                told.kept = applications.kept(self._kept.pop(key), last_set, entry)
+            yield told
 
 
 def result(

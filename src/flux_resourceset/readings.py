@@ -94,6 +94,10 @@ class Readings:
         still = (await self._follower.fresh()).copied()
         return await self._past(lambda past: history.difference(past, still, past.revision(first), past.revision(last), budget))
 
+    async def told(self, tell: Callable[[Past], T]) -> T:
+        """Whatever can be said about the past only."""
+        return await self._past(tell)
+
     # For those who go back
 
     async def undo(self, revision: int, force: bool) -> reverts.Undo | None:

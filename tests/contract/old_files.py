@@ -68,3 +68,9 @@ def _write_entry(db: sqlite3.Connection, entry: Entry, hash: str, documents: int
             for position, each in enumerate(entry.changes)
         ],
     )
+
+
+def forget_applied(path: Path) -> None:
+    """A good file of today as the fourth version of the schema had it: without what managers applied."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript("DROP TABLE applied; PRAGMA user_version = 4")

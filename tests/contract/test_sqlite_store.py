@@ -176,6 +176,20 @@ def test_a_file_of_an_earlier_schema_is_brought_forward(path: Path, version: int
     store.close()
 
 
+def test_a_file_of_the_fourth_schema_is_brought_forward_without_a_look_at_its_log(store: SqliteStore, path: Path) -> None:
+    commit(store, entry(1, create("n", "a")), entry(2, create("n", "b")))
+    before = store.head()
+    store.close()
+    old_files.forget_applied(path)
+    with pytest.raises(errors.Unavailable, match="has schema 4"):
+        SqliteStore(path, read_only=True)
+    again = SqliteStore(path)
+    assert (again.head(), again.verified().fault, again.applied([("n", "a")])) == (before, None, {})
+    again.begin().commit(None, applied=[changes.Applied("n", "a", "ci", {"id": "a"})])
+    assert again.applied_by("ci", ["n"]) == [("n", "a")]
+    again.close()
+
+
 def test_what_is_free_in_a_file_that_was_brought_forward_is_given_back(path: Path) -> None:
     """Whoever has it open sees that it shrank, and opens it again."""
     body = {"id": "a", "text": "x" * 10_000}

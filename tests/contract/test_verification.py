@@ -13,7 +13,7 @@ import pytest
 from contract.entries import commit, create, delete, entry, update
 from contract.folding import fold
 from flux_resourceset import logs, server
-from flux_resourceset.changes import Change, Charge, Decommissioned, Entry, Forgone, View
+from flux_resourceset.changes import Applied, Change, Charge, Decommissioned, Entry, Forgone, View
 from flux_resourceset.store.sqlite import SqliteStore
 
 C1 = {"id": "c1", "cluster_dns": "c1.example.com", "labels": {"a": "b"}}
@@ -51,6 +51,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with contextlib.closing(SqliteStore(path)) as store:
         commit(store, *LOG)
         store.begin().commit(None, charge=Charge((View("places", "n", "places"),), "2026-01-09T00:00:00.000000Z"))
+        store.begin().commit(None, applied=[Applied("n", "a", "ci", {"id": "a"})])
         store.settle()
     monkeypatch.setenv("DATABASE_URL", f"sqlite://{path}")
     return path
@@ -201,10 +202,17 @@ def test_a_row_that_came_from_nowhere_is_noticed(path: Path, capsys: pytest.Capt
         "INSERT INTO tombstones_before (revision, dns) VALUES (6, 'z.example.com')",
         "INSERT INTO forgone (kind, id) VALUES ('n', 'z')",
         "INSERT INTO identity (epoch) VALUES ('another')",
+        "INSERT INTO applied (kind, id, manager, body) VALUES ('n', 'z', 'ci', x'7b7d')",
+        "INSERT INTO applied (kind, id, manager, body) VALUES ('n', 'a', 'cli', x'7b')",
     ):
         path.write_bytes(content)
         tamper(path, statement)
         assert verify(capsys)[0] == 1, statement
+
+
+def test_a_record_without_its_document_is_named(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tamper(path, "INSERT INTO applied (kind, id, manager, body) VALUES ('n', 'z', 'ci', x'7b7d')")
+    assert verify(capsys) == (1, "revision 6 does not agree: something was applied to n 'z', which is not there\n")
 
 
 def test_verifying_does_not_write(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

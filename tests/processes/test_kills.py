@@ -86,6 +86,12 @@ def whole(tmp_path: Path) -> Path:
     return tmp_path / "whole.db"
 
 
+@pytest.fixture
+def fourth(whole: Path) -> Path:
+    old_files.forget_applied(whole)
+    return whole
+
+
 POINTS = [10, pytest.param(1000, marks=pytest.mark.thorough)]
 
 
@@ -93,7 +99,17 @@ POINTS = [10, pytest.param(1000, marks=pytest.mark.thorough)]
 def test_a_file_that_is_brought_forward_is_the_old_one_or_the_new_one(tmp_path: Path, old: Path, points: int) -> None:
     files = killed(tmp_path, old, points, "open")
     versions = [version(path) for path in files]
-    assert set(versions) == {3, 4}
+    assert set(versions) == {3, 5}
+    for path in files:
+        assert_good(path, 0)
+    assert len(files) >= 10
+
+
+@pytest.mark.parametrize("points", POINTS)
+def test_a_file_of_the_fourth_schema_is_the_old_one_or_the_new_one(tmp_path: Path, fourth: Path, points: int) -> None:
+    files = killed(tmp_path, fourth, points, "open")
+    versions = [version(path) for path in files]
+    assert set(versions) == {4, 5}
     for path in files:
         assert_good(path, 0)
     assert len(files) >= 10

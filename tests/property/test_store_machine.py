@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from flux_resourceset import changes, errors
-from flux_resourceset.changes import Change, Decommissioned, Entry, Query, Snapshot, Tombstone
+from flux_resourceset.changes import Applied, Change, Decommissioned, Entry, Query, Snapshot, Tombstone
 from flux_resourceset.store import Memo, Store
 from flux_resourceset.store.memory import MemoryStore
 from flux_resourceset.store.sqlite import SqliteStore
@@ -43,7 +43,7 @@ class Stores(RuleBasedStateMachine):
         self.model: Store = MemoryStore()
         self.system: Store = SqliteStore(self.path)
         self.reader: Store = SqliteStore(self.path, read_only=True)
-        self.kept: list[tuple[Snapshot, list[Entry]]] = []
+        self.kept: list[tuple[Snapshot, list[Entry], list[Applied]]] = []
         self.recorded: dict[int, Snapshot] = {0: self.model.snapshot()}  # what was there when each revision was written
         self.seen = self.versions()
 
@@ -93,6 +93,13 @@ class Stores(RuleBasedStateMachine):
             self.recorded[revision] = self.system.snapshot()
         self.seen = self.versions()
 
+    @rule(kind=kinds, id=ids, manager=actors, named=st.none() | fields)
+    def apply(self, kind: str, id: str, manager: str, named: dict[str, Any] | None) -> None:
+        if id in self.model.snapshot().documents.get(kind, {}):
+            for store in (self.model, self.system):
+                store.begin().commit(None, applied=[Applied(kind, id, manager, named)])
+            self.seen = self.versions()
+
     @rule()
     def roll_back(self) -> None:
         for store in (self.model, self.system):
@@ -102,7 +109,12 @@ class Stores(RuleBasedStateMachine):
     @rule()
     def remember(self) -> None:
         if not self.model.base():
-            self.kept.append((self.model.snapshot(), self.model.entries(0)))
+            self.kept.append((self.model.snapshot(), self.model.entries(0), self.applied(self.model)))
+
+    def applied(self, store: Store) -> list[Applied]:
+        keys = [(kind, id) for kind in ("clusters", "n") for id in ("a", "b")]
+        found = store.applied(keys)
+        return [Applied(*key, manager, found[key][manager]) for key in sorted(found) for manager in sorted(found[key])]
 
     @rule(share=st.floats(0, 1))
     def fold(self, share: float) -> None:
@@ -117,10 +129,10 @@ class Stores(RuleBasedStateMachine):
     @rule(number=st.integers(0, 5), data=st.data())
     def restore(self, number: int, data: st.DataObject) -> None:
         if self.kept:
-            snapshot, history = data.draw(st.sampled_from(self.kept))
+            snapshot, history, applied = data.draw(st.sampled_from(self.kept))
             again = Snapshot(f"epoch {number} {len(self.kept)}", snapshot.revision, snapshot.documents, snapshot.tombstones)
             for store in (self.model, self.system):
-                store.begin().restore(again, history)
+                store.begin().restore(again, history, applied)
             self.seen = self.versions()
             states = MemoryStore()  # on its way there
             self.recorded = {0: states.snapshot()}
@@ -239,6 +251,9 @@ class Stores(RuleBasedStateMachine):
             assert (found.hash, found.forgone, found.base) == (wanted.hash, wanted.forgone, wanted.base)
             assert buried(found) == buried(wanted)
             assert msgspec.json.encode(store.entries(0)) == msgspec.json.encode(self.model.entries(0))
+            assert msgspec.json.encode(self.applied(store)) == msgspec.json.encode(self.applied(self.model))
+            for manager in ("jane", "joe"):
+                assert store.applied_by(manager, ["n", "clusters"]) == self.model.applied_by(manager, ["n", "clusters"])
 
     @invariant()
     def revisions_have_no_gaps(self) -> None:

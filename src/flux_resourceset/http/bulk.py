@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Awaitable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from flux_resourceset import __version__, errors, imports, json_pieces, operations, outcomes, transfer
+from flux_resourceset import __version__, applications, errors, history, imports, json_pieces, operations, outcomes, transfer
 from flux_resourceset.budgets import Budget
+from flux_resourceset.changes import Entry
+from flux_resourceset.differences import Steps
 from flux_resourceset.drafts import Draft
 from flux_resourceset.http import bodies, long_answers, messages, writes
 from flux_resourceset.ledger import Ledger
@@ -21,6 +24,8 @@ from flux_resourceset.readings import Readings
 
 _MAX_IMPORTED = 50_000  # documents and tombstones: several large fleets; what is taken into the fleet is taken between two polls
 _MERGE = "use merge=true to add to what is there"
+T = TypeVar("T")
+
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")  # a UUID has 36 characters
 
 
@@ -57,21 +62,46 @@ class BulkRoutes:
         batch, digest, budget = await bodies.read_bulk(request, parsed)
 
         def results(outcome: Outcome[None]) -> Iterator[operations.Result]:
-            return batch.results(outcome.entry)
+            return self._results(batch, outcome)
 
         if key is not None:
             idempotency: Idempotency[None] = Idempotency(
                 f"{origin.actor} {key}", digest, lambda outcome: b"".join(writes.answer(outcome, results))
             )
-            return _json(await self._ledger.write_once(batch.work, origin, idempotency, budget, batch.blamed, consent))
-        outcome = [await self._ledger.write(batch.work, origin, budget, batch.blamed, consent)]
+            writing = self._ledger.write_once(batch.work, origin, idempotency, budget, batch.blamed, consent)
+            return _json(await self._explained(batch, writing))
+        outcome = [await self._explained(batch, self._ledger.write(batch.work, origin, budget, batch.blamed, consent))]
         return await long_answers.json_answer(request, writes.last_answer(outcome, results))
 
     async def _plan(self, request: Request, params: Mapping[str, str]) -> Response:
         _idempotency_key(request)  # must be one, though it is neither used nor kept
         unread = _UnreadBatch(await bodies.receive_bulk(request))
-        return await writes.plan(
-            self._ledger, request, params, unread.work, lambda outcome: unread.batch.results(outcome.entry), unread.blamed
+        planning = writes.plan(
+            self._ledger, request, params, unread.work, lambda outcome: self._results(unread.batch, outcome), unread.blamed
+        )
+        return await self._explained(unread, planning)
+
+    def _results(self, batch: operations.Batch, outcome: Outcome[None]) -> Iterator[operations.Result]:
+        past = history.Past(self._ledger.kinds, self._ledger.follower.store)
+
+        def last_set(kind: str, id: str, places: list[Steps]) -> dict[Steps, Entry]:
+            try:
+                return past.last_set(kind, id, places, outcome.base_revision)
+            except errors.Refusal:  # what was written is answered in any case
+                return {}
+
+        return batch.results(outcome.entry, last_set)
+
+    async def _explained(self, batch: operations.Batch | _UnreadBatch, doing: Awaitable[T]) -> T:
+        """Conflicts of what is applied, with who changed what meanwhile: told when nobody has to wait for it any more."""
+        try:
+            return await doing
+        except errors.Conflict:
+            conflicts, until = batch.conflicts, batch.base_revision
+            if not conflicts:
+                raise
+        raise await self._readings.told(
+            lambda past: applications.refusal(conflicts, functools.partial(past.last_set, until=until))
         )
 
     async def export(self, request: Request) -> Response:
@@ -118,10 +148,9 @@ class _UnreadBatch:
     """One whose body is read when its turn has come, by the thread that carries it out: what waits for a turn costs no more
     than its bytes, however many wait."""
 
-    batch: operations.Batch
-
     def __init__(self, body: bodies.Unread) -> None:
         self._body = body
+        self.batch = operations.Batch([])
 
     def work(self, draft: Draft) -> None:
         self.batch = self._body.read(lambda body: operations.Batch(operations.parsed(draft.kinds, body, draft.budget)))
@@ -129,6 +158,14 @@ class _UnreadBatch:
 
     def blamed(self, refusal: errors.Refusal) -> errors.Refusal:
         return self.batch.blamed(refusal)
+
+    @property
+    def conflicts(self) -> list[applications.Conflict]:
+        return self.batch.conflicts
+
+    @property
+    def base_revision(self) -> int:
+        return self.batch.base_revision
 
 
 def _check_count(body: Any) -> None:

@@ -7,13 +7,13 @@ Its methods block, so they are called in threads, any of them at any time; but f
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
 
 from flux_resourceset import errors
-from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, Stored, Tombstone, View
+from flux_resourceset.changes import Applied, Charge, Document, Entry, Head, Query, Snapshot, Stored, Tombstone, View
 
 Key = tuple[str, str]  # kind and id
 
@@ -113,6 +113,11 @@ def digest(documents: Iterable[tuple[str, str, int, bytes]], tombstones: Iterabl
     return told.hexdigest()
 
 
+def applied_to_nothing(kind: str, id: str) -> str:
+    """What is wrong with a record that outlived its document."""
+    return f"something was applied to {kind} {id!r}, which is not there"
+
+
 def replaced_meanwhile() -> errors.Doubt:
     return errors.Doubt("the log was replaced while it was searched; ask again")
 
@@ -137,6 +142,12 @@ class Transaction(Protocol):
 
     def recall(self, key: str) -> Memo | None: ...
 
+    def applied(self, keys: Iterable[Key]) -> dict[Key, dict[str, Document]]:
+        """As of the store."""
+
+    def applied_by(self, manager: str, kinds: Collection[str]) -> list[Key]:
+        """As of the store."""
+
     def commit(
         self,
         entry: Entry | None,
@@ -144,12 +155,13 @@ class Transaction(Protocol):
         forget_before: str = "",
         charge: Charge | None = None,
         hash: str | None = None,
+        applied: Sequence[Applied] = (),
     ) -> str:
         """Write documents, tombstones and log together, durably, or raise and write nothing; the hash of the log's end,
-        which may be given by whoever has worked it out."""
+        which may be given by whoever has worked it out. What was applied to a document that the entry deletes goes with it."""
 
-    def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:
-        """Put a whole fleet with its log in the place of everything, and commit. Views stay."""
+    def restore(self, snapshot: Snapshot, history: list[Entry], applied: Sequence[Applied] = ()) -> None:
+        """Put a whole fleet with its log, and what was applied to it, in the place of everything, and commit. Views stay."""
 
     def fold(self, before: int, digest: str | None = None) -> int:
         """Take the entries below a revision out of the log, and commit: the one before it becomes the base. How many went.
@@ -197,6 +209,12 @@ class Store(Protocol):
 
     def epoch(self) -> str:
         """Changes when the log was replaced, so that revisions no longer compare."""
+
+    def applied(self, keys: Iterable[Key]) -> dict[Key, dict[str, Document]]:
+        """What was applied last to these documents, by manager; only those to which anything was applied."""
+
+    def applied_by(self, manager: str, kinds: Collection[str]) -> list[Key]:
+        """The documents of these kinds to which a manager applied something, by kind and id."""
 
     def find(self, query: Query, page: int) -> Iterator[list[Entry]]:
         """The matching entries, in the order that the query says: in pages of up to so many changes, or of one entry with more.

@@ -6,13 +6,13 @@ import bisect
 import itertools
 import threading
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Self
 
 import msgspec
 
 from flux_resourceset import changes, errors
-from flux_resourceset.changes import Change, Charge, Entry, Head, Query, Snapshot, Stored, Tombstone, View
+from flux_resourceset.changes import Applied, Change, Charge, Document, Entry, Head, Query, Snapshot, Stored, Tombstone, View
 from flux_resourceset.store import (
     Fault,
     Followed,
@@ -20,6 +20,7 @@ from flux_resourceset.store import (
     Memo,
     Outline,
     Verified,
+    applied_to_nothing,
     check_foldable,
     check_led_to,
     check_reachable,
@@ -38,6 +39,7 @@ class MemoryStore:
         self.log: list[Entry] = []
         self.hashes: list[str] = []
         self.memos: dict[str, Memo] = {}
+        self._applied: dict[Key, dict[str, Document]] = {}  # by manager
         self._forgone: set[tuple[str, str]] = set()
         self._views: tuple[View, ...] = ()
         self._replaced: tuple[str, ...] = ()
@@ -104,6 +106,12 @@ class MemoryStore:
         base = self._base.revision
         end = None if until is None else max(until - base, 0)
         return self.log[max(after - base, 0) : end]
+
+    def applied(self, keys: Iterable[Key]) -> dict[Key, dict[str, Document]]:
+        return {key: dict(self._applied[key]) for key in keys if key in self._applied}
+
+    def applied_by(self, manager: str, kinds: Collection[str]) -> list[Key]:
+        return sorted(key for key, of_key in self._applied.items() if manager in of_key and key[0] in kinds)
 
     def find(self, query: Query, page: int) -> Iterator[list[Entry]]:
         epoch = self._epoch
@@ -177,6 +185,9 @@ class MemoryStore:
         there = _State(self.documents, self.tombstones, self._forgone)
         same = led_to.filled() == there.filled()
         fault = None if same else Fault(self._revision, "the log does not lead to the documents")
+        for kind, id in sorted(self._applied) if fault is None else ():
+            if id not in self.documents.get(kind, {}):
+                fault = fault or Fault(self._revision, applied_to_nothing(kind, id))
         return Verified(self.base(), self._revision, sum(map(len, self.documents.values())), fault)
 
     def _entry(self, revision: int) -> Entry:
@@ -189,17 +200,29 @@ class MemoryStore:
         self.lock.acquire()
         return MemoryTransaction(self)
 
+    def apply(self, applied: Iterable[Applied]) -> None:
+        for each in applied:
+            of_key = self._applied.setdefault((each.kind, each.id), {})
+            if each.document is None:
+                of_key.pop(each.manager, None)
+            else:
+                of_key[each.manager] = each.document
+            if not of_key:
+                del self._applied[each.kind, each.id]
+
     def append(self, entry: Entry) -> None:
         self.log.append(entry)
         self.hashes.append(changes.chained(self.head().hash, entry))
         changes.forgo(self._forgone, entry)
         for change in entry.changes:
             self._touched.setdefault((change.kind, change.id), []).append(entry.revision)
+            if change.after is None:
+                self._applied.pop((change.kind, change.id), None)
 
     def begin_anew(self, epoch: str, state: _State, history: list[Entry]) -> None:
         self._replaced = (*self._replaced, self._epoch)
         self._epoch = epoch
-        self.documents, self.tombstones, self.memos = state.documents, state.tombstones, {}
+        self.documents, self.tombstones, self.memos, self._applied = state.documents, state.tombstones, {}, {}
         self.log, self.hashes, self._forgone, self._touched = [], [], set(), {}
         self._base, self._base_time, self._floor = Head("", 0, ""), "", _State({}, {}, set())
         for entry in history:
@@ -271,6 +294,12 @@ class MemoryTransaction:
     def recall(self, key: str) -> Memo | None:
         return self._store.memos.get(key)
 
+    def applied(self, keys: Iterable[Key]) -> dict[Key, dict[str, Document]]:
+        return self._store.applied(keys)
+
+    def applied_by(self, manager: str, kinds: Collection[str]) -> list[Key]:
+        return self._store.applied_by(manager, kinds)
+
     def commit(
         self,
         entry: Entry | None,
@@ -278,6 +307,7 @@ class MemoryTransaction:
         forget_before: str = "",
         charge: Charge | None = None,
         hash: str | None = None,
+        applied: Sequence[Applied] = (),
     ) -> str:
         with self:
             store = self._store
@@ -285,6 +315,7 @@ class MemoryTransaction:
                 made = changes.grounded(store.documents, entry)
                 changes.settle(store.documents, store.tombstones, made)
                 store.append(made)
+            store.apply(applied)
             if charge is not None:
                 store._views, store._opened = charge.views, charge.opened
             store.memos = {key: old for key, old in store.memos.items() if old.time >= forget_before}
@@ -292,7 +323,7 @@ class MemoryTransaction:
                 store.memos[memo.key] = memo
             return store.head().hash
 
-    def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:
+    def restore(self, snapshot: Snapshot, history: list[Entry], applied: Sequence[Applied] = ()) -> None:
         with self:
             state, grounded = _State({}, {}, set()), []
             for entry in history:
@@ -300,6 +331,7 @@ class MemoryTransaction:
                 changes.settle(state.documents, state.tombstones, grounded[-1])
             check_led_to(snapshot, len(history), state.documents, state.tombstones.values())
             self._store.begin_anew(snapshot.epoch, state, grounded)
+            self._store.apply(applied)
 
     def fold(self, before: int, digest: str | None = None) -> int:
         with self:

@@ -11,14 +11,14 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
 from flux_resourceset import errors
-from flux_resourceset.changes import Charge, Entry, Head, Query, Snapshot, Stored
+from flux_resourceset.changes import Applied, Charge, Document, Entry, Head, Query, Snapshot, Stored
 from flux_resourceset.store import (
     Followed,
     Key,
@@ -28,6 +28,7 @@ from flux_resourceset.store import (
     marker,
     pages,
     replaced_meanwhile,
+    sqlite_applied,
     sqlite_files,
     sqlite_log,
     sqlite_past,
@@ -174,6 +175,14 @@ class SqliteStore:
     def base(self) -> int:
         with self._reading() as db:
             return sqlite_rows.identity(db).base
+
+    def applied(self, keys: Iterable[Key]) -> dict[Key, dict[str, Document]]:
+        with self._reading() as db:
+            return sqlite_applied.of(db, keys)
+
+    def applied_by(self, manager: str, kinds: Collection[str]) -> list[Key]:
+        with self._reading() as db:
+            return sqlite_applied.by(db, manager, kinds)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -323,6 +332,14 @@ class SqliteTransaction:
         with _translated_errors(self._path):
             return sqlite_writes.recalled(self._db, key)
 
+    def applied(self, keys: Iterable[Key]) -> dict[Key, dict[str, Document]]:
+        with _translated_errors(self._path):
+            return sqlite_applied.of(self._db, keys)
+
+    def applied_by(self, manager: str, kinds: Collection[str]) -> list[Key]:
+        with _translated_errors(self._path):
+            return sqlite_applied.by(self._db, manager, kinds)
+
     def commit(
         self,
         entry: Entry | None,
@@ -330,12 +347,14 @@ class SqliteTransaction:
         forget_before: str = "",
         charge: Charge | None = None,
         hash: str | None = None,
+        applied: Sequence[Applied] = (),
     ) -> str:
         first = self.epoch if entry is not None and entry.revision == 1 else None
         with self._writing() as db:
             if first:
                 marker.write(self._path, first, filling=True)
             end = sqlite_rows.head(db).hash if entry is None else sqlite_writes.append(db, entry, hash)
+            sqlite_applied.write(db, applied)
             if charge is not None:
                 sqlite_writes.write_charge(db, charge)
             if forget_before:
@@ -347,10 +366,11 @@ class SqliteTransaction:
                 marker.write(self._path, first)
         return end
 
-    def restore(self, snapshot: Snapshot, history: list[Entry]) -> None:
+    def restore(self, snapshot: Snapshot, history: list[Entry], applied: Sequence[Applied] = ()) -> None:
         with self._writing() as db:
             marker.write(self._path, snapshot.epoch, filling=not snapshot.revision)
             sqlite_writes.write_whole(db, snapshot, history)
+            sqlite_applied.write(db, applied)
             sqlite_rows.check_whole(db, self._path)
 
     def fold(self, before: int, digest: str | None = None) -> int:

@@ -13,7 +13,17 @@ import msgspec
 
 from flux_resourceset import changes, errors
 from flux_resourceset.changes import CLUSTERS, Change, Document, Entry, Tombstone
-from flux_resourceset.store import Fault, Verified, sqlite_bodies, sqlite_log, sqlite_names, sqlite_past, sqlite_rows
+from flux_resourceset.store import (
+    Fault,
+    Verified,
+    applied_to_nothing,
+    sqlite_applied,
+    sqlite_bodies,
+    sqlite_log,
+    sqlite_names,
+    sqlite_past,
+    sqlite_rows,
+)
 from flux_resourceset.store.sqlite_bodies import Kept
 from flux_resourceset.store.sqlite_names import Names
 from flux_resourceset.store.sqlite_past import State
@@ -142,6 +152,8 @@ def _compare(db: sqlite3.Connection, state: State) -> None:
     end = sqlite_rows.end(db).revision
     unlike = sorted(there.forgone ^ state.names.forgone)
     wrong += [Fault(end, f"whether {kind} {id!r} may be done without is not what the log leads to") for kind, id in unlike]
+    wrong += [Fault(end, applied_to_nothing(*key)) for key in sqlite_applied.strays(db)]
+    wrong += [Fault(end, f"what was applied to {kind} {id!r} cannot be read") for kind, id in sqlite_applied.unreadable(db)]
     if wrong:
         first = min(wrong)
         raise _Wrong(*first)

@@ -10,7 +10,16 @@ import msgspec
 
 from flux_resourceset import changes, errors
 from flux_resourceset.changes import Charge, Entry, Snapshot
-from flux_resourceset.store import Memo, check_foldable, check_led_to, deltas, sqlite_names, sqlite_past, sqlite_rows
+from flux_resourceset.store import (
+    Memo,
+    check_foldable,
+    check_led_to,
+    deltas,
+    sqlite_applied,
+    sqlite_names,
+    sqlite_past,
+    sqlite_rows,
+)
 
 _encode = msgspec.json.Encoder().encode
 
@@ -36,6 +45,7 @@ def append(db: sqlite3.Connection, entry: Entry, hash: str | None = None) -> str
     gone = [(change.kind, change.id) for change in entry.changes if change.after is None]
     db.executemany("DELETE FROM documents WHERE kind = ? AND id = ?", gone)
     db.executemany("INSERT OR REPLACE INTO documents (kind, id, revision, body) VALUES (?, ?, ?, ?)", bodies)
+    sqlite_applied.drop(db, gone)
     sqlite_names.carry_out(db, entry)
     return hash
 
@@ -92,8 +102,9 @@ def _write_entry(db: sqlite3.Connection, entry: Entry, hash: str, documents: int
 
 def write_whole(db: sqlite3.Connection, whole: Snapshot, history: Iterable[Entry]) -> None:
     """A fleet, which its log leads to, in the place of everything."""
-    for table in ("tombstones_before", "forgone_before", "changes", "entries", "documents", "tombstones", "forgone", "memos"):
-        db.execute(f"DELETE FROM {table}")  # noqa: S608  # names from the line above
+    beside = ("tombstones", "forgone", "memos", "applied")
+    for table in ("tombstones_before", "forgone_before", "changes", "entries", "documents", *beside):
+        db.execute(f"DELETE FROM {table}")  # noqa: S608  # names from the lines above
     before = sqlite_rows.identity(db)
     replaced = (*before.replaced, before.epoch)
     sqlite_rows.write_identity(db, sqlite_rows.Identity(whole.epoch, replaced, before.opened, 0, "", 0, "", ""))

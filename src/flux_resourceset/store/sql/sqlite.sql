@@ -91,3 +91,13 @@ CREATE TABLE forgone_before ( -- and of the definitions that references may do w
     forgone INTEGER NOT NULL,
     PRIMARY KEY (revision, kind, id)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE applied ( -- what managers applied last to a document; it goes with the document
+    kind TEXT NOT NULL,
+    id TEXT NOT NULL,
+    manager TEXT NOT NULL,
+    body BLOB NOT NULL, -- JSON, as it was sent
+    PRIMARY KEY (kind, id, manager)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX applied_by_manager ON applied (manager, kind, id);
