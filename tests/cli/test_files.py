@@ -89,12 +89,11 @@ def test_apply_takes_files_directories_and_streams_in_one_transaction(cli: Cli, 
     ]
 
 
-def test_apply_refuses_as_put_does_and_writes_nothing_then(cli: Cli, api: httpx.Client) -> None:
-    cluster = api.get("/clusters/demo-cluster-01").json()
-    partial = {key: value for key, value in cluster.items() if key != "namespaces"}
-    documents = [{"kind": "namespace", "id": "not-written"}, {"kind": "cluster", **partial}]
-    (line,) = cli.refused(3, "apply", "-f", "-", stdin=json.dumps(documents))
-    assert line.startswith('clusters "demo-cluster-01": /namespaces is not empty; ')
+def test_one_document_that_is_refused_keeps_all_from_being_written(cli: Cli, api: httpx.Client) -> None:
+    wrong = {"kind": "cluster", "id": "demo-cluster-01", "namespaces": [{"id": "nowhere"}]}  # what it does not name stays
+    (line,) = cli.refused(3, "apply", "-f", "-", stdin=json.dumps([{"kind": "namespace", "id": "not-written"}, wrong]))
+    assert line.startswith('clusters "demo-cluster-01": /namespaces/')
+    assert "nowhere" in line
     assert api.get("/namespaces/not-written").status_code == 404
 
 
@@ -180,9 +179,9 @@ def test_delete_takes_all_documents_or_none(cli: Cli, api: httpx.Client, tmp_pat
 
 
 def test_diff_has_three_exit_codes(cli: Cli, tmp_path: Path) -> None:
-    cli.ok("namespace", "create", "differing", "--label", "a=b")
     file = tmp_path / "d.yaml"
-    file.write_text(cli.ok("namespace", "get", "differing", "-o", "yaml").out)
+    file.write_text("kind: namespace\nid: differing\nlabels: {a: b}\n")
+    cli.ok("apply", "-f", str(file))
     same = cli("diff", "-f", str(file))
     assert (same.code, same.data["groups"], same.data["revision"]) == (0, [], same.data["base_revision"])
     file.write_text("kind: namespace\nid: differing\nlabels: {a: c}\n---\nkind: namespace\nid: differing-new\n")

@@ -56,7 +56,7 @@ def revision(api: httpx.Client) -> int:
 def test_a_plan_is_a_line_for_each_group_and_then_its_fields(cli: Cli, api: httpx.Client) -> None:
     before = revision(api)
     reading = cli.but(FLUX_API_WRITE_TOKEN=None)  # it only reads
-    done = reading.ok("plan", "-f", "-", "-o", "table", stdin=PODINFO.format(tag="6.7.1"))
+    done = reading.ok("plan", "-f", "-", "--force-conflicts", "-o", "table", stdin=PODINFO.format(tag="6.7.1"))
     lines = done.out.splitlines()
     assert lines[0] == "4 clusters (dev 1, uat 3): 1 changed each: demo-cluster-01, plan-0, plan-1, plan-2"
     assert '  platform-components/podinfo: /source/oci_tag "latest" → "6.7.1"' in lines
@@ -66,15 +66,19 @@ def test_a_plan_is_a_line_for_each_group_and_then_its_fields(cli: Cli, api: http
 
 
 def test_json_and_yaml_are_the_objects_of_the_api(cli: Cli, api: httpx.Client) -> None:
-    shown = cli.ok("plan", "-f", "-", stdin=PODINFO.format(tag="6.7.1")).data
+    shown = cli.ok("plan", "-f", "-", "--force-conflicts", stdin=PODINFO.format(tag="6.7.1")).data
     document = {**yaml.safe_load(PODINFO.format(tag="6.7.1")), "kind": None}
     del document["kind"]
-    operation = {"op": "replace", "kind": "platform_components", "id": "podinfo", "document": document}
+    about = {"kind": "platform_components", "id": "podinfo", "manager": "cli", "force": True}
+    operation = {"op": "apply", **about, "document": document}
     assert shown == api.post("/plan", json={"operations": [operation]}).json()
-    assert yaml.safe_load(cli.ok("plan", "-f", "-", "-o", "yaml", stdin=PODINFO.format(tag="6.7.1")).out) == shown
-    assert cli("diff", "-f", "-", stdin=PODINFO.format(tag="6.7.1")).data == shown
-    assert cli.ok("apply", "-f", "-", "--dry-run", stdin=PODINFO.format(tag="6.7.1")).data == shown
-    names = cli.ok("plan", "-f", "-", "-o", "name", stdin=PODINFO.format(tag="6.7.1")).out
+    assert (
+        yaml.safe_load(cli.ok("plan", "-f", "-", "--force-conflicts", "-o", "yaml", stdin=PODINFO.format(tag="6.7.1")).out)
+        == shown
+    )
+    assert cli("diff", "-f", "-", "--force-conflicts", stdin=PODINFO.format(tag="6.7.1")).data == shown
+    assert cli.ok("apply", "-f", "-", "--force-conflicts", "--dry-run", stdin=PODINFO.format(tag="6.7.1")).data == shown
+    names = cli.ok("plan", "-f", "-", "--force-conflicts", "-o", "name", stdin=PODINFO.format(tag="6.7.1")).out
     assert names == "platform_components/podinfo\n"
 
 

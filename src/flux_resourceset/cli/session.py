@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from flux_resourceset.cli import config, failures, known_kinds, windows
+from flux_resourceset.cli import config, conflicts, failures, known_kinds, windows
 from flux_resourceset.cli.known_kinds import Kind, Kinds, ReferencedKind
 from flux_resourceset.cli.output import printing
 from flux_resourceset.cli.output.terminal_text import printable
@@ -281,6 +281,8 @@ def explained(problem: Problem) -> failures.Failure:
         return failures.Failure(
             code, *(f"{prefix}{item.get('pointer') or 'document'} {item.get('message', '')}" for item in violations)
         )
+    if in_conflict := conflicts.lines(body):
+        return failures.Failure(code, *in_conflict)
     if status == 401:
         detail = f"the token was refused; check {config.TOKEN} and {config.WRITE_TOKEN}, or the context"
     elif status == 403:

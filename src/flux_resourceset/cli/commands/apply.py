@@ -1,12 +1,13 @@
-"""Documents of files as one transaction: apply, plan, delete, diff."""
+"""Documents of files as one transaction, in which nobody's work is lost: apply, plan, delete, diff."""
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flux_resourceset import client
-from flux_resourceset.cli import document_files, failures
+from flux_resourceset.cli import conflicts, document_files, failures
 from flux_resourceset.cli.commands import batches, plans
 from flux_resourceset.cli.document_files import Document
 from flux_resourceset.cli.output import yaml_text
@@ -14,8 +15,8 @@ from flux_resourceset.cli.output import yaml_text
 if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
 
-_ASKED_ONE_BY_ONE = 8  # more documents of one kind than this, and listing them all is quicker
-_ATTEMPTS = 5  # against others who create or delete the same documents meanwhile
+_MANAGER = "cli"  # who applies, if nobody says so; a pipeline names itself
+_PRUNE = "prune"  # for what is shown: the server calls it a deletion
 
 
 def _read(session: Session) -> list[Document]:
@@ -25,64 +26,81 @@ def _read(session: Session) -> list[Document]:
     return document_files.read(sources, session.kinds, session.stdin)
 
 
+# Apply
+
+
 def apply(session: Session) -> int:
     session.require_write_token()
-    results = _apply(session, _read(session), session.values.flag("dry-run"))
-    batches.show(session, results, [(result["kind"], result["after"]) for result in results], single=False)
+    operations = _operations(session, _read(session))
+    question = f"delete what {_manager(session)} does not apply any more?" if session.values.flag("prune") else None
+    results = _shown(batches.submit(session, operations, question=question, tell=lambda plan: _say_pruned(session, plan)))
+    documents = [(result["kind"], result["after"]) for result in results if result["change"] != _PRUNE]
+    batches.show(session, results, documents, single=False, extra=_kept(results))
     return failures.OK
 
 
 def plan(session: Session) -> int:
     """The plan of what apply would do."""
-    results = _apply(session, _read(session), dry_run=True)
+    results = _shown(batches.submit(session, _operations(session, _read(session)), dry_run=True))
     plans.show(session, batches.plan_of(session, results), batches.names(results))
+    for line in _kept(results):
+        session.say(line)
     session.say(batches.summary(results, True))
     return failures.OK
 
 
-def _apply(session: Session, documents: list[Document], dry_run: bool) -> batches.Results:
-    """Create what is not there and replace what is, whoever does the same meanwhile."""
-    for attempt in range(_ATTEMPTS):
-        existing = _existing(session, documents)
-        operations = [
-            {
-                "op": "replace" if (document.kind.name, document.id) in existing else "create",
-                "kind": document.kind.name,
-                "id": document.id,
-                "document": document.body,
-            }
-            for document in documents
-        ]
-        try:
-            return batches.submit(session, operations, dry_run=dry_run)
-        except client.Problem as problem:
-            raced = problem.status == 404 or (problem.code == "already-exists" and problem.index is not None)
-            if not raced or attempt + 1 == _ATTEMPTS or _existing(session, documents) == existing:
-                raise
-    raise AssertionError("the last attempt returns or raises")
+def _operations(session: Session, documents: Sequence[Document]) -> list[batches.Operation]:
+    """What the files say, and with --prune that nothing else of their kinds is to be there that this manager applied."""
+    values = session.values
+    decided = {name: True for name, option in (("force", "force-conflicts"), ("revive", "revive")) if values.flag(option)}
+    applied = [
+        {"op": "apply", "kind": each.kind.name, "id": each.id, "document": each.body, "manager": _manager(session), **decided}
+        for each in documents
+    ]
+    if not values.flag("prune"):
+        for name in ("environment", "selector"):
+            if name in values:
+                raise failures.usage(f"--{name} says what --prune may delete, and means nothing without it")
+        return applied
+    return [*applied, *_prunes(session, documents)]
 
 
-def _existing(session: Session, documents: list[Document]) -> set[tuple[str, str]]:
-    by_kind: dict[str, list[str]] = {}
-    for document in documents:
-        by_kind.setdefault(document.kind.name, []).append(document.id)
-    existing: set[tuple[str, str]] = set()
-    for kind, ids in by_kind.items():
-        if len(ids) > _ASKED_ONE_BY_ONE:
-            existing |= {(kind, item["id"]) for item in session.client.get(client.path(kind)).objects()}
-        else:
-            existing |= {(kind, id) for id in ids if _exists(session, kind, id)}
-    return {(kind, id) for kind, id in existing if id in by_kind[kind]}
+def _prunes(session: Session, documents: Sequence[Document]) -> Iterator[batches.Operation]:
+    narrowed = {name: session.values.required(name) for name in ("environment", "selector") if name in session.values}
+    kept: dict[str, list[str]] = {}
+    for each in documents:
+        kept.setdefault(each.kind.name, []).append(each.id)
+    if narrowed and "clusters" not in kept:
+        raise failures.usage(f"--{next(iter(narrowed))} chooses clusters, and there are none in the files")
+    for kind, ids in kept.items():
+        where = narrowed if kind == "clusters" else {}
+        yield {"op": _PRUNE, "kind": kind, "manager": _manager(session), "keep": ids, **where}
 
 
-def _exists(session: Session, kind: str, id: str) -> bool:
-    try:
-        session.client.get(client.path(kind, id))
-    except client.Problem as problem:
-        if problem.status == 404:
-            return False
-        raise
-    return True
+def _manager(session: Session) -> str:
+    return session.values.text("manager") or _MANAGER
+
+
+def _shown(results: batches.Results) -> batches.Results:
+    """What was pruned, by its name."""
+    results[:] = [{**result, "change": _PRUNE} if result["op"] == _PRUNE else result for result in results]
+    return results
+
+
+def _say_pruned(session: Session, plan: plans.Plan) -> None:
+    for result in plan["results"]:
+        if result.get("op") == _PRUNE:
+            session.say(f"{result['kind']}/{result['id']} would be pruned")
+
+
+def _kept(results: Iterable[batches.Result]) -> Iterator[str]:
+    """What others changed, and the files did not: it stays."""
+    for result in results:
+        for item in result.get("kept") or ():
+            yield f"{result['kind']}/{result['id']} kept: {item.get('path')} ({conflicts.origin(item)})"
+
+
+# Delete
 
 
 def delete(session: Session) -> int:
@@ -98,14 +116,24 @@ def delete(session: Session) -> int:
 
 
 def diff(session: Session) -> int:
-    results = _apply(session, _read(session), dry_run=True)
-    changed = [result for result in results if result["change"] != "unchanged"]
-    if session.output.human:
-        for result in changed:
-            _show_difference(session, result)
+    """What apply would do; where it would be refused, what stands in its way, and what it would do by force."""
+    operations = _operations(session, _read(session))
+    in_the_way: tuple[str, ...] = ()
+    try:
+        results = batches.submit(session, operations, dry_run=True)
+    except client.Problem as problem:
+        in_the_way = conflicts.lines(problem.body)
+        if not in_the_way:
+            raise
+        by_force = [{**each, "force": True} if each["op"] == "apply" else each for each in operations]
+        results = batches.submit(session, by_force, dry_run=True)
+    changed = [result for result in _shown(results) if result["change"] != "unchanged"]
+    for result in changed if session.output.human else ():
+        _show_difference(session, result)
     plans.show(session, batches.plan_of(session, results), batches.names(changed))
-    session.say(batches.summary(results, True))
-    return failures.DIFFERENT if changed else failures.OK
+    for line in (*(f"conflict: {line}" for line in in_the_way), *_kept(results), batches.summary(results, True)):
+        session.say(line)
+    return failures.DIFFERENT if changed or in_the_way else failures.OK
 
 
 def _show_difference(session: Session, result: dict[str, Any]) -> None:

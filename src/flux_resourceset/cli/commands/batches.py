@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flux_resourceset import differences
@@ -24,11 +24,16 @@ class Results(list[Result]):
 
 
 def submit(
-    session: Session, operations: Sequence[Operation], *, dry_run: bool | None = None, question: str | None = None
+    session: Session,
+    operations: Sequence[Operation],
+    *,
+    dry_run: bool | None = None,
+    question: str | None = None,
+    tell: Callable[[plans.Plan], None] = lambda plan: None,
 ) -> Results:
     """Carry out all operations, or none; what became of each document. The server's warnings are passed on.
 
-    With a question, somebody has to agree to the plan first, unless that was said before.
+    With a question, somebody has to agree to the plan first, of which more may be told, unless that was said before.
     """
     if not operations:
         return Results()
@@ -40,7 +45,12 @@ def submit(
         headers = {"Idempotency-Key": _key(), **consent}
         return session.write_client().send("POST", "/batch", body, headers=headers).object(results=list)
 
-    answer = plans.carry_out(session, question, lambda: _dry_run(session, operations), write)
+    def plan() -> plans.Plan:
+        made = _dry_run(session, operations)
+        tell(made)
+        return made
+
+    answer = plans.carry_out(session, question, plan, write)
     plans.warn(session, answer)
     return Results(answer["results"])
 

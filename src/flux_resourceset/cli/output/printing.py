@@ -31,7 +31,7 @@ _MEANINGS = {
 _SHOWN_FORMATS = ("label-selector", "moment")  # where something holds, and until when
 _CELLS = {"true": "green", "false": "red", "-": "dim"}  # any other cell is data and stays plain, whatever it says
 
-PAST = {"create": "created", "update": "updated", "delete": "deleted", "unchanged": "unchanged"}
+PAST = {"create": "created", "update": "updated", "delete": "deleted", "prune": "pruned", "unchanged": "unchanged"}
 
 
 _MARK = f"\0{os.urandom(8).hex()} "  # begins and ends a colour: nothing that came from outside can hold it

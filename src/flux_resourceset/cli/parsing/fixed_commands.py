@@ -21,6 +21,14 @@ LABELS = (
     Option("--label", "Label of the namespace. Repeatable.", "KEY=VALUE", many=True),
     Option("--annotation", "Annotation of the namespace. Repeatable.", "KEY=VALUE", many=True),
 )
+APPLYING = (
+    Option("--manager", "Who applies: what each manager applied last is remembered; cli if not given.", "NAME"),
+    Option("--force-conflicts", "Where somebody else changed the same field, take the value of the files."),
+    Option("--revive", "Bring clusters back that were decommissioned."),
+    Option("--prune", "Delete what this manager applied before and the files do not hold any more, of the kinds in the files."),
+    Option("--environment", "With --prune, of clusters only those of this environment.", "NAME"),
+    Option("--selector", "With --prune, of clusters only those whose labels match.", "SELECTOR", short="-l"),
+)
 CLUSTER_ID = Argument("cluster", "Id of the cluster.", completes="clusters")
 DNS = Argument("dns", "DNS name of the cluster.")
 
@@ -32,15 +40,18 @@ def groups() -> tuple[Group, ...]:
                 ("apply",),
                 "Create or update the documents of files, in one transaction.",
                 "commands.apply:apply",
-                options=(FILES, DRY_RUN, *WRITING),
+                options=(FILES, *APPLYING, YES, DRY_RUN, *WRITING),
                 examples=(
                     "apply -f fleet/",
+                    "apply -f fleet/ --manager pipeline --prune --yes",
                     "namespace get podinfo -o yaml | flux-resourceset-cli apply -f -",
                     "apply -f - --dry-run",
                 ),
                 details="A document is the API's, with `kind` (a group such as `namespace`, or a collection such as "
-                "`namespaces`) at its top. What exists is replaced as PUT does; what is equal makes no revision. "
-                "All documents are written together, or none.",
+                "`namespaces`) at its top. The server remembers what each manager applied last: what others changed since stays, "
+                "unless the files change the same field, which is a conflict (exit code 6). Fields that the files named before "
+                "and no longer name go back to their defaults. What is equal makes no revision. All documents are "
+                "written together, or none.",
             )
         ),
         _single(
@@ -58,7 +69,7 @@ def groups() -> tuple[Group, ...]:
                 ("plan",),
                 "Show what apply would do to which cluster.",
                 "commands.apply:plan",
-                options=(FILES, *PLANNED),
+                options=(FILES, *APPLYING, *PLANNED),
                 examples=("plan -f fleet/", "plan -f podinfo.yaml --full", "plan -f - -o json"),
                 details="The clusters that would change in the same way, with the inputs that Flux would get more, less or "
                 "otherwise; then what is odd about it, and the guards and freezes that would hold it up. Nothing is written, and "
@@ -70,7 +81,7 @@ def groups() -> tuple[Group, ...]:
                 ("diff",),
                 "Show what apply would change, or what changed between two points of the log.",
                 "commands.past:diff",
-                options=(FILES, *PLANNED, *past_commands.BETWEEN),
+                options=(FILES, *APPLYING, *PLANNED, *past_commands.BETWEEN),
                 examples=("diff -f fleet/", "diff --from 41", "diff --from 2026-01-31T12:00:00Z --to 44 --kind cluster"),
                 details="Exit code 0: no difference; 1: a difference; 2: any error.",
                 any_failure_is_usage=True,
