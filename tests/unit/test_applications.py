@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flux_resourceset import applications, budgets, errors, operations
+from flux_resourceset import applications, budgets, drafts, errors, operations
 from flux_resourceset.changes import Entry, Origin
 from flux_resourceset.history import Past
 from flux_resourceset.kinds import kind_files
@@ -218,6 +218,8 @@ def test_the_conflicts_that_are_told_have_a_bound(ledger: Ledger, monkeypatch: p
     create(ledger, "clusters", cluster("c1", labels={f"l{n}": "1" for n in range(5)}))
     refusal = refused(ledger, apply("c1", {"labels": {f"l{n}": "2" for n in range(5)}}))
     assert (len(refusal.extra["conflicts"]), refusal.extra["conflicts_total"]) == (2, 5)
+    monkeypatch.setattr(applications, "_SHOWN_BYTES", 2 * len('["2","1"]'))
+    assert len(refused(ledger, apply("c1", {"labels": {"l0": "2", "l1": "2"}})).extra["conflicts"]) == 2
     monkeypatch.setattr(applications, "_SHOWN_BYTES", 0)
     assert len(refused(ledger, apply("c1", {"labels": {"l0": "2", "l1": "2"}})).extra["conflicts"]) == 1
 
@@ -242,6 +244,8 @@ def test_a_decommissioned_cluster_comes_back_only_with_revive(ledger: Ledger) ->
         refusal = refused(ledger, apply(again["id"], again))
         assert (refusal.code, refusal.extra["index"], "revive" in refusal.detail) == ("conflict", 0, True)
         assert "conflicts" not in refusal.extra
+        told = 'the cluster "c1", which had the DNS name c1.example.com,' if again["id"] == "c9" else "it"
+        assert f"is not there: {told} was decommissioned in revision 3" in refusal.detail
     ((result,), _) = carry_out(ledger, apply("c1", cluster("c1"), revive=True))
     assert result.change == "create"
     carry_out(ledger, apply("c1", cluster("c1")))
@@ -276,6 +280,26 @@ def test_deleting_in_a_batch_drops_the_records_also_those_that_it_made(ledger: L
     assert applied(ledger, "n", "namespaces") == {}
     carry_out(ledger, apply("m", {}, "namespaces"), {**delete, "id": "m"})
     assert applied(ledger, "m", "namespaces") == {}
+
+
+def test_what_is_created_anew_in_a_batch_is_another_document(ledger: Ledger) -> None:
+    carry_out(ledger, apply("n", {"labels": {"a": "1"}}, "namespaces"))
+    anew = [
+        {"op": "delete", "kind": "namespaces", "id": "n"},
+        {"op": "create", "kind": "namespaces", "id": "n", "document": {"labels": {"a": "1"}}},
+    ]
+    carry_out(ledger, *anew, apply("n", {}, "namespaces"))
+    assert stored(ledger, "namespaces", "n")["labels"] == {"a": "1"}
+    assert applied(ledger, "n", "namespaces") == {"ci": {}}
+    carry_out(ledger, *anew)
+    assert applied(ledger, "n", "namespaces") == {}
+
+
+def test_what_is_deleted_needs_no_records_to_be_dropped_one_by_one(ledger: Ledger) -> None:
+    carry_out(ledger, apply("n", {}, "namespaces"))
+    draft = drafts.Draft(ledger.fleet.copied(), stored=ledger.follower.store)
+    draft.delete(KNOWN.by_name["namespaces"], "n")
+    assert draft.applications() == []
 
 
 def test_records_survive_a_restart(tmp_path: Path) -> None:
