@@ -189,15 +189,11 @@ def signed(places: Iterable[Place], last_set: LastSet | None, entry: Entry | Non
     """Who last set each of them; what the draft itself did is in the entry that it has made."""
     drafted = Setter(entry.actor, entry.revision) if entry else _NOBODY
     by_key: dict[Key, list[Steps]] = {}
-    found: dict[Place, Setter] = {}
-    for place in places:
-        found[place] = drafted if place.drafted else _NOBODY
-        if not place.drafted:
-            by_key.setdefault(place.key, []).append(place.cause)
-    told = last_set(by_key) if last_set is not None and by_key else {}
-    return {
-        place: setter if place.drafted else told.get(place.key, {}).get(place.cause, _NOBODY) for place, setter in found.items()
-    }
+    every = list(places)
+    for place in every:
+        by_key.setdefault(place.key, []).append(place.cause)
+    told = last_set(by_key) if last_set is not None and every else {}
+    return {place: drafted if place.drafted else told.get(place.key, {}).get(place.cause, _NOBODY) for place in every}
 
 
 # Pruning

@@ -124,19 +124,22 @@ class _Merging:
 
     def _drop_leaf(self, steps: Steps, value: Any) -> None:
         theirs = _at(self._live, steps)
+        default = ABSENT if theirs is ABSENT else self._default(steps)
         if not same(theirs, value):
-            if theirs is ABSENT or self._is_default(steps, theirs):
+            if same(theirs, default):
                 return  # others have reset it already
             self.conflicts.append(Conflict(steps, ABSENT, theirs))
         if steps not in self._others:
             self._remove(steps)
+            if default is not ABSENT and len(steps) > 1:  # a field of its own is completed in view of the others
+                self._set(steps, default)
 
     def _drop_reference(self, steps: Steps) -> None:
         reference = _at(self._live, steps)
         if reference is ABSENT or steps in self._others:
             return
         for place, theirs in _leaves(_without_id(reference), reference, steps):
-            if not same(theirs, self._last.get(place, ABSENT)) and not self._is_default(place, theirs):
+            if not same(theirs, self._last.get(place, ABSENT)) and not same(theirs, self._default(place)):
                 self.conflicts.append(Conflict(place, ABSENT, theirs))
         for place, theirs in self._patches_of(steps):
             if place in self._new:
@@ -201,7 +204,7 @@ class _Merging:
             return
         was = self._last.get(place, _at(self._last_sent, place))
         free = (place == steps and same(theirs, value)) or (theirs is not ABSENT and same(theirs, was))
-        if not free and (again or not (theirs is ABSENT or self._is_default(place, theirs))):
+        if not free and (again or not (theirs is ABSENT or same(theirs, self._default(place)))):
             self.conflicts.append(Conflict(steps, value, theirs))
         self._set(steps, value)
 
@@ -216,14 +219,19 @@ class _Merging:
             holder = holder[step]
         return steps, self._stored[str(steps[0])] if len(steps) == 1 else holder
 
-    def _is_default(self, steps: Steps, value: Any) -> bool:
-        """Whether the document would say the same there if nobody had said it."""
-        document = self._stored
+    def _default(self, steps: Steps) -> Any:
+        """What the document would say at a place where something is, if nobody had said it, or anything around it."""
+        document, least = self._stored, 1
         if len(steps) > 1:  # nothing beside it matters
             name, part = str(steps[0]), _at(self._live, steps[:1])
-            document = {name: [part[steps[1]]] if name in self._fields.references else part}
-        silent = self._completed(differences.without(document, steps))
-        return same(differences.at(silent, steps), value)
+            if name in self._fields.references:
+                part, least = [part[steps[1]]], 3
+            document = {name: {steps[1]: part[steps[1]]} if name == PATCHES else part}
+        for depth in range(len(steps), least - 1, -1):
+            found = differences.at(self._completed(differences.without(document, steps[:depth])), steps)
+            if found is not ABSENT:
+                return found
+        return ABSENT
 
     # The result
 

@@ -66,5 +66,5 @@ class Applications:
         again = [key for key in sorted(self._forgotten) if is_there(key)]
         self.load(again)
         gone = [Applied(*key, manager, None) for key in again for manager in self._known[key]]
-        new = [(key, of_key) for key, of_key in self._new.items() if is_there(key)]
-        return [*gone, *(Applied(*key, manager, document) for key, of_key in new for manager, document in of_key.items())]
+        new = [Applied(*key, manager, document) for key, of_key in self._new.items() for manager, document in of_key.items()]
+        return [*gone, *new]

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flux_resourceset import applications, budgets, errors, operations
+from flux_resourceset import applications, budgets, drafts, errors, operations
 from flux_resourceset.changes import Entry, Origin
 from flux_resourceset.history import Past
 from flux_resourceset.kinds import kind_files
@@ -192,6 +192,7 @@ def test_who_did_it_is_nobody_where_the_log_was_folded(ledger: Ledger) -> None:
     ledger.follower.refresh()
     (conflict,) = refused(ledger, apply("c1", {"node_count": 5})).extra["conflicts"]
     assert (conflict["actor"], conflict["revision"], conflict["theirs"]) == (None, None, 4)
+    assert "by None" not in refused(ledger, apply("c1", {"node_count": 5})).detail
 
 
 def test_whoever_removed_a_reference_is_told_for_all_that_went_with_it(ledger: Ledger) -> None:
@@ -213,11 +214,26 @@ def test_whoever_removed_a_reference_is_told_for_all_that_went_with_it(ledger: L
     assert (after["platform_components"][0]["component_path"], after["patches"], after["node_count"]) == ("x", more["patches"], 9)
 
 
+def test_fields_of_one_reference_have_changes_of_their_own(ledger: Ledger) -> None:
+    mine = cluster("c1", platform_components=[{"id": "app", "oci_tag": "1.0.0", "component_path": "p"}], labels={"app": "1"})
+    carry_out(ledger, apply("c1", mine))
+    assign = {"op": "assign", "kind": "platform_components", "id": "app", "clusters": ["c1"]}
+    carry_out(ledger, {**assign, "document": {"oci_tag": "2.0.0"}}, actor="joe")
+    carry_out(ledger, {**assign, "document": {"component_path": "q"}}, actor="jane")
+    patch(ledger, "c1", {"labels": {"app": "2"}}, actor="jim")
+    ((result,), _) = carry_out(ledger, apply("c1", mine))
+    assert [(each["path"].rpartition("/")[2], each["actor"], each["revision"]) for each in result.kept or []] == [
+        ("oci_tag", "joe", 3), ("component_path", "jane", 4), ("app", "jim", 5),
+    ]  # fmt: skip
+
+
 def test_the_conflicts_that_are_told_have_a_bound(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(applications, "SHOWN_CONFLICTS", 2)
     create(ledger, "clusters", cluster("c1", labels={f"l{n}": "1" for n in range(5)}))
     refusal = refused(ledger, apply("c1", {"labels": {f"l{n}": "2" for n in range(5)}}))
     assert (len(refusal.extra["conflicts"]), refusal.extra["conflicts_total"]) == (2, 5)
+    monkeypatch.setattr(applications, "_SHOWN_BYTES", 2 * len('["2","1"]'))
+    assert len(refused(ledger, apply("c1", {"labels": {"l0": "2", "l1": "2"}})).extra["conflicts"]) == 2
     monkeypatch.setattr(applications, "_SHOWN_BYTES", 0)
     assert len(refused(ledger, apply("c1", {"labels": {"l0": "2", "l1": "2"}})).extra["conflicts"]) == 1
 
@@ -242,6 +258,8 @@ def test_a_decommissioned_cluster_comes_back_only_with_revive(ledger: Ledger) ->
         refusal = refused(ledger, apply(again["id"], again))
         assert (refusal.code, refusal.extra["index"], "revive" in refusal.detail) == ("conflict", 0, True)
         assert "conflicts" not in refusal.extra
+        told = 'the cluster "c1", which had the DNS name c1.example.com,' if again["id"] == "c9" else "it"
+        assert f"is not there: {told} was decommissioned in revision 3" in refusal.detail
     ((result,), _) = carry_out(ledger, apply("c1", cluster("c1"), revive=True))
     assert result.change == "create"
     carry_out(ledger, apply("c1", cluster("c1")))
@@ -276,6 +294,39 @@ def test_deleting_in_a_batch_drops_the_records_also_those_that_it_made(ledger: L
     assert applied(ledger, "n", "namespaces") == {}
     carry_out(ledger, apply("m", {}, "namespaces"), {**delete, "id": "m"})
     assert applied(ledger, "m", "namespaces") == {}
+
+
+def test_what_is_created_anew_in_a_batch_is_another_document(ledger: Ledger) -> None:
+    carry_out(ledger, apply("n", {"labels": {"a": "1"}}, "namespaces"))
+    anew = [
+        {"op": "delete", "kind": "namespaces", "id": "n"},
+        {"op": "create", "kind": "namespaces", "id": "n", "document": {"labels": {"a": "1"}}},
+    ]
+    carry_out(ledger, *anew, apply("n", {}, "namespaces"))
+    assert stored(ledger, "namespaces", "n")["labels"] == {"a": "1"}
+    assert applied(ledger, "n", "namespaces") == {"ci": {}}
+    carry_out(ledger, *anew)
+    assert applied(ledger, "n", "namespaces") == {}
+
+
+def test_a_draft_sees_what_was_applied_before_and_in_it(ledger: Ledger) -> None:
+    carry_out(ledger, *(apply(id, {}, "namespaces") for id in ("a", "b", "c")))
+    namespaces = KNOWN.by_name["namespaces"]
+    draft = drafts.Draft(ledger.fleet.copied(), stored=ledger.follower.store)
+    for id, manager in (("a", "ci"), ("d", "ci"), ("e", "other"), ("f", "ci")):
+        applications.apply(draft, 0, namespaces, id, manager, {}, force=False, revive=False)
+    for id in ("b", "f"):
+        draft.delete(namespaces, id)
+    assert [id for _, id in draft.applied.by("ci", "namespaces")] == ["a", "c", "d"]
+    assert draft.applied.by("ci", "clusters") == []
+    assert [(each.id, each.manager) for each in draft.applications()] == [("d", "ci"), ("e", "other")]  # "a" is as it was
+
+
+def test_what_is_deleted_needs_no_records_to_be_dropped_one_by_one(ledger: Ledger) -> None:
+    carry_out(ledger, apply("n", {}, "namespaces"))
+    draft = drafts.Draft(ledger.fleet.copied(), stored=ledger.follower.store)
+    draft.delete(KNOWN.by_name["namespaces"], "n")
+    assert draft.applications() == []
 
 
 def test_records_survive_a_restart(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ FIELDS = applying.Fields({"refs", "plain"}, {"refs"})
 
 
 def completed(document: dict[str, Any]) -> dict[str, Any]:
-    """A kind in which `size` is 1 unless it is said, references are on, and subjects are groups."""
-    full = {"size": 1, "labels": {}, **document}
+    """A kind in which `size` is 1 unless it is said, limits are there as a whole, references are on, and subjects are groups."""
+    full = {"size": 1, "labels": {}, "limits": {"cpu": 1, "memory": 2}, **document}
     if isinstance(full.get("refs"), list):
         full["refs"] = [{"on": True, **item} if isinstance(item, dict) else item for item in full["refs"]]
     if isinstance(full.get("subjects"), list):
@@ -30,7 +30,8 @@ def merged(
     """The document with defaults left out, conflicts with None for nothing, and what was kept."""
     found = applying.merged(last, new, completed(live), others, completed, FIELDS)
     document = completed(found.document)
-    bare = {name: value for name, value in document.items() if (name, value) not in [("size", 1), ("labels", {})]}
+    defaults = completed({})
+    bare = {name: value for name, value in document.items() if name not in defaults or value != defaults[name]}
     if "refs" in bare:
         bare["refs"] = [{k: v for k, v in item.items() if (k, v) != ("on", True)} for item in bare["refs"]]
     conflicts = [(pointer(each.steps), *(None if v is ABSENT else v for v in each[1:])) for each in found.conflicts]
@@ -113,6 +114,16 @@ DROPPED: list[Any] = [
 @pytest.mark.parametrize(("last", "new", "live", "document", "conflicts", "kept"), [*FIRST, *AS_BEFORE, *CHANGED, *DROPPED])
 def test_every_row_of_the_table(last: Any, new: Any, live: Any, document: Any, conflicts: Any, kept: Any) -> None:
     assert merged(last, new, live) == (document, conflicts, kept)
+
+
+def test_a_part_of_a_default_is_a_default_and_goes_back_to_it() -> None:
+    mine = {"limits": {"cpu": 5}}
+    assert merged(None, mine, {}) == ({"limits": {"cpu": 5, "memory": 2}}, [], [])
+    assert merged(mine, {}, {"limits": {"cpu": 5, "memory": 2}}) == ({}, [], [])
+    assert merged(mine, {}, {"limits": {"cpu": 5, "memory": 3}}) == ({"limits": {"cpu": 1, "memory": 3}}, [], [])
+    assert merged(mine, {}, {"limits": {"cpu": 1, "memory": 3}}) == ({"limits": {"cpu": 1, "memory": 3}}, [], [])
+    assert merged(mine, {}, {"limits": {"cpu": 7, "memory": 2}})[1] == [("/limits/cpu", None, 7)]
+    assert merged(None, mine, {"limits": {"cpu": 1, "memory": 3}})[1] == []
 
 
 def test_what_another_manager_names_too_stays() -> None:

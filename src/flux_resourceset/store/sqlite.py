@@ -10,22 +10,16 @@ import contextlib
 import os
 import sqlite3
 import time
-import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Self
-
-import msgspec
 
 from flux_resourceset import errors
-from flux_resourceset.changes import Applied, Charge, Document, Entry, Head, Query, Snapshot, Stored
+from flux_resourceset.changes import Document, Entry, Head, Query, Snapshot, Stored
 from flux_resourceset.store import (
     Followed,
     Key,
-    Memo,
     Outline,
     Verified,
-    marker,
     pages,
     replaced_meanwhile,
     sqlite_applied,
@@ -33,28 +27,16 @@ from flux_resourceset.store import (
     sqlite_log,
     sqlite_past,
     sqlite_rows,
+    sqlite_transactions,
     sqlite_verification,
-    sqlite_writes,
 )
 from flux_resourceset.store.sqlite_bodies import Bodies
+from flux_resourceset.store.sqlite_transactions import SqliteTransaction
 
 # How often the files beside the database are looked at when nothing else has changed: their loss harms nobody who reads, for
 # they stay open, and whoever writes looks first.
 BESIDE_SECONDS = 0.02
 SETTLE_MILLISECONDS = 500  # to wait for those who read; a server that stops has a second left
-
-
-@contextlib.contextmanager
-def _translated_errors(path: Path) -> Iterator[None]:
-    """A driver's exceptions end here."""
-    try:
-        yield
-    except (sqlite3.Error, msgspec.DecodeError, msgspec.ValidationError, OverflowError, zlib.error) as exc:
-        raise _unusable(path, exc) from exc
-
-
-def _unusable(path: Path, exc: Exception) -> errors.Doubt:
-    return errors.Doubt(f"the database {path} cannot be used: {exc}; check its permissions, or restore a backup")
 
 
 class SqliteStore:
@@ -64,7 +46,7 @@ class SqliteStore:
         self._frozen: object = None
         self._size = 0
         self._beside_again = 0.0
-        with _translated_errors(path), sqlite_files.opening(path, at_start=create and not read_only):
+        with sqlite_transactions.translated_errors(path), sqlite_files.opening(path, at_start=create and not read_only):
             if read_only:
                 self._watched = self._connected_to_read()
             else:
@@ -126,7 +108,7 @@ class SqliteStore:
                 self._beside_again, self._written = now + BESIDE_SECONDS, written
             return written, self._watch.execute("PRAGMA data_version").fetchone()[0]
         except sqlite3.Error as exc:
-            raise _unusable(self.path, exc) from exc
+            raise sqlite_transactions.unusable(self.path, exc) from exc
 
     def _replaced(self) -> errors.Doubt:
         return errors.Doubt(
@@ -151,12 +133,12 @@ class SqliteStore:
 
     def follow(self, known: Head) -> Followed | None:
         with self._reading() as db:
-            return _followed(db, known)
+            return sqlite_transactions.followed(db, known)
 
     def follow_few(self, known: Head, few: int, before: Outline | None = None) -> Followed | Outline | None:
         with self._reading() as db:
             if not (sqlite_rows.continues(db, known) and sqlite_rows.has_more(db, known.revision, few)):
-                return _followed(db, known)
+                return sqlite_transactions.followed(db, known)
             head, views = sqlite_rows.head(db), sqlite_rows.views(db)
             if before is not None and before.head == head and before.views == views:
                 return before
@@ -191,7 +173,7 @@ class SqliteStore:
         Over a connection of their own: what one remembers of a file that was written over is worth nothing.
         """
         mode = "ro" if self._frozen is None else "ro&immutable=1"
-        with _translated_errors(self.path), contextlib.closing(sqlite_files.connect(self.path, mode)) as db:
+        with sqlite_transactions.translated_errors(self.path), contextlib.closing(sqlite_files.connect(self.path, mode)) as db:
             db.execute("BEGIN")
             sqlite_files.check_schema(db, self.path)
             yield db
@@ -253,7 +235,7 @@ class SqliteStore:
             return sqlite_verification.verified(db)
 
     def begin(self) -> SqliteTransaction:
-        return SqliteTransaction(self)
+        return SqliteTransaction(self.path, self.is_in_place)
 
     def is_in_place(self) -> bool:
         """Whether the files are those that were opened; may be asked in any thread."""
@@ -277,124 +259,3 @@ class SqliteStore:
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error):
             self._watched.close()
-
-
-def _followed(db: sqlite3.Connection, known: Head) -> Followed | None:
-    if not sqlite_rows.continues(db, known):
-        return None
-    behind = sqlite_log.entries(db, known.revision, followed=True)
-    return Followed(behind, sqlite_rows.head(db).hash, sqlite_rows.identity(db).opened, sqlite_rows.views(db))
-
-
-class SqliteTransaction:
-    """Its connection is its own, so nobody closes it while a thread writes with it."""
-
-    def __init__(self, store: SqliteStore) -> None:
-        self._store = store
-        self._path = store.path
-        with _translated_errors(self._path), contextlib.ExitStack() as held:
-            held.enter_context(sqlite_files.sole_writer(self._path))
-            if not sqlite_files.exists(self._path):
-                raise errors.Doubt(f"there is no database at {self._path}; restore it from a backup")
-            self._db = held.enter_context(contextlib.closing(sqlite_files.connect(self._path, "rw")))
-            sqlite_files.begin_immediate(self._db)
-            sqlite_files.check_schema(self._db, self._path)
-            self._check_place("")
-            self._held = held.pop_all()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.rollback()
-
-    def _check_place(self, consequence: str) -> None:
-        """What is written to a file that lost its name is lost, so it is never acknowledged."""
-        if not self._store.is_in_place():
-            raise errors.Doubt(f"the database {self._path} or a file beside it was removed or replaced{consequence}")
-
-    @property
-    def epoch(self) -> str:
-        with _translated_errors(self._path):
-            return sqlite_rows.identity(self._db).epoch
-
-    def follow(self, known: Head) -> Followed | None:
-        with _translated_errors(self._path):
-            return _followed(self._db, known)
-
-    def entries(self, after: int, until: int | None = None) -> list[Entry]:
-        with _translated_errors(self._path):
-            return sqlite_log.entries(self._db, after, until)
-
-    def snapshot(self) -> Snapshot:
-        with _translated_errors(self._path):
-            sqlite_rows.check_whole(self._db, self._path)
-            return sqlite_rows.snapshot(self._db)
-
-    def recall(self, key: str) -> Memo | None:
-        with _translated_errors(self._path):
-            return sqlite_writes.recalled(self._db, key)
-
-    def applied(self, keys: Iterable[Key]) -> dict[Key, dict[str, Document]]:
-        with _translated_errors(self._path):
-            return sqlite_applied.of(self._db, keys)
-
-    def applied_by(self, manager: str, kinds: Collection[str]) -> list[Key]:
-        with _translated_errors(self._path):
-            return sqlite_applied.by(self._db, manager, kinds)
-
-    def commit(
-        self,
-        entry: Entry | None,
-        memo: Memo | None = None,
-        forget_before: str = "",
-        charge: Charge | None = None,
-        hash: str | None = None,
-        applied: Sequence[Applied] = (),
-    ) -> str:
-        first = self.epoch if entry is not None and entry.revision == 1 else None
-        with self._writing() as db:
-            if first:
-                marker.write(self._path, first, filling=True)
-            end = sqlite_rows.head(db).hash if entry is None else sqlite_writes.append(db, entry, hash)
-            sqlite_applied.write(db, applied)
-            if charge is not None:
-                sqlite_writes.write_charge(db, charge)
-            if forget_before:
-                db.execute("DELETE FROM memos WHERE time < ?", (forget_before,))
-            if memo is not None:
-                sqlite_writes.write_memo(db, memo)
-        if first:
-            with contextlib.suppress(errors.Unavailable):  # the document is there all the same; the next start says so
-                marker.write(self._path, first)
-        return end
-
-    def restore(self, snapshot: Snapshot, history: list[Entry], applied: Sequence[Applied] = ()) -> None:
-        with self._writing() as db:
-            marker.write(self._path, snapshot.epoch, filling=not snapshot.revision)
-            sqlite_writes.write_whole(db, snapshot, history)
-            sqlite_applied.write(db, applied)
-            sqlite_rows.check_whole(db, self._path)
-
-    def fold(self, before: int, digest: str | None = None) -> int:
-        with self._writing() as db:
-            return sqlite_writes.fold(db, before, digest)
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with _translated_errors(self._path):
-                yield self._db
-                self._check_place("; nothing was written")
-                self._db.execute("COMMIT")
-                sqlite_files.put_away(self._db)
-                self._check_place(" while it was written; whether the change is kept is unknown: look before you send it again")
-        finally:
-            self.rollback()
-
-    def rollback(self) -> None:
-        with contextlib.suppress(sqlite3.Error):
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-        with contextlib.suppress(sqlite3.Error):
-            self._held.close()
