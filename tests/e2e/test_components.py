@@ -179,7 +179,7 @@ def test_patch_keys_with_dots_in_segments_list_elements_and_whole_lists_reach_a_
         },
     )
     server = {"root_url": "https://grafana.example.com/?a,b={c}", "port": 3000}
-    expected = {
+    expected: Object = {
         "grafana.ini": {"server": server, "ratio": 0.5},
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "hosts": [{"name": "a.example.com", "paths": ["/"]}, {"name": "b.example.com", "weight": 3, "tls": True}],
