@@ -183,8 +183,6 @@ def test_a_wrong_cluster_is_refused_where_it_is_wrong(api: httpx.Client, fields:
         ("a", None, False),
         ("a", {"b": 1}, False),
         ("a", [1, "x"], True),
-        ("a", [2**53], False),
-        ("a", [[1]], False),
         ("a", 2**53 - 1, True),
         ("a", 2**53, False),
         ("a", "tab\t", False),
