@@ -13,7 +13,7 @@ from flux_resourceset import answers, errors, flux_limits
 from flux_resourceset.changes import Change, Document
 from flux_resourceset.errors import Violation
 from flux_resourceset.json_pointers import pointer
-from flux_resourceset.kinds import formats
+from flux_resourceset.kinds import formats, helm_paths
 from flux_resourceset.kinds.model import CLUSTERS, Kind, Referenced
 from flux_resourceset.overlay import Key, Overlay
 
@@ -97,8 +97,11 @@ def _misnamed(kinds: Iterable[Referenced], get: Callable[[str, str], Document | 
             if hint and all(merged.get(name) == value for name, value in hint.where.items()):
                 syntax = formats.FORMATS[hint.format]
                 said = "".join(f", as {name} of the {kind.singular} is {value}" for name, value in hint.where.items())
-                wrong = (key for key in values if not syntax.check(key))
-                yield from (Violation(pointer(["patches", id, key]), syntax.message + said) for key in wrong)
+                for key, value in values.items():
+                    if not syntax.check(key):
+                        yield Violation(pointer(["patches", id, key]), syntax.message + said)
+                    elif isinstance(value, list) and hint.format != "helm-path":
+                        yield Violation(pointer(["patches", id, key]), "must be a text, a number, true or false" + said)
 
 
 def _patched(kind: Referenced, cluster: Document) -> Iterator[tuple[Document, Document]]:
@@ -296,7 +299,7 @@ def _warnings(view: Overlay, change: Change, document: Document | None) -> Itera
     for wrong in _misnamed(view.kinds.patched, view.get, document):  # what is imported may hold them
         yield Warning(f"{about}: {wrong.pointer} {wrong.message}")
     for id, values in document["patches"].items():
-        yield from _hidden_patches(f'{about}: patches of "{id}"', values)
+        yield from (Warning(f'{about}: patches of "{id}": {text}') for text in helm_paths.surprises(values))
 
 
 def _versions(kind: Kind, document: Document) -> dict[str, str]:
@@ -319,15 +322,6 @@ def _unlike_versions(kind: Kind, about: str, document: Document) -> Iterator[War
     if len({version.removeprefix("v") for version in pinned.values()}) > 1:  # Helm reads v1.0.0 and 1.0.0 alike
         said = " and ".join(f"{name} {version}" for name, version in pinned.items())
         yield Warning(f"{about}: {said} disagree; {next(iter(pinned))} counts")
-
-
-def _hidden_patches(about: str, values: Document) -> Iterator[Warning]:
-    for key in values:
-        steps = key.split(".")
-        above = [".".join(steps[:count]) for count in range(1, len(steps))]
-        for other in above:
-            if other in values:
-                yield Warning(f"{about}: {key} cannot be set below {other}; Helm refuses the release")
 
 
 def new_risks(view: Overlay, change: Change, protected: Container[str]) -> Iterator[Warning]:

@@ -46,10 +46,14 @@ SETTINGS = (
         "data/seed.json",
         "Documents for an empty store, loaded in one transaction by a writer. A missing default is passed over.",
     ),
-    Setting("OPENAPI_FILE", "", "File to serve at `/openapi.yaml` instead of the one made from the kinds."),
-    Setting("OPENAPI_PUBLIC", "true", "`false` asks for a token at `/openapi.yaml`."),
+    Setting(
+        "OPENAPI_FILE",
+        "",
+        "File to serve at `/openapi.yaml`, and as JSON at `/openapi.json`, instead of the one made from the kinds.",
+    ),
+    Setting("OPENAPI_PUBLIC", "true", "`false` asks for a token at `/openapi.yaml` and `/openapi.json`."),
     Setting("LISTEN_ADDR", "0.0.0.0:8080", "Address and port to listen on; `[::]:8080` for IPv6."),
-    Setting("RESOURCES_DIR", "", "Directory with further kind files."),
+    Setting("RESOURCES_DIR", "", "Directory with further kind files, and with files that extend kinds."),
     Setting("ENVIRONMENTS", ",".join(DEFAULT_ENVIRONMENTS), "The environments that clusters can belong to."),
     Setting(
         "ALLOW_SECRET_LIKE_KEYS", "", "Patch keys, exact and separated by commas, that may look like secrets."

@@ -17,6 +17,7 @@ DEFAULT_ENVIRONMENTS = ("dev", "qa", "uat", "prod")
 # Top-level routes of the API that a collection cannot take.
 RESERVED_KINDS = frozenset(
     {"api", "batch", "changes", "diff", "export", "health", "import", "kinds", "metrics", "openapi", "plan", "ready", "revert"}
+    | {"tombstones", "usage"}
 )
 # Flux Operator or our own answers use these.
 RESERVED_FIELDS = frozenset({"kind", "provider", "cluster", "patches", "digest", "wait_for"})
@@ -61,6 +62,7 @@ class Kind:
     api_version: str
     description: str
     singular: str
+    short: str | None
     dependencies: Dependencies | None
     versions: Versions | None
     schema: Schema
@@ -69,6 +71,12 @@ class Kind:
     filters: tuple[Filter, ...]
     methods: Mapping[str, tuple[str, ...]]
     source: str
+    extended_by: tuple[str, ...] = ()  # further files
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Every word for it, with `_`."""
+        return frozenset(word for word in (self.name, self.singular, self.short) if word is not None)
 
     @property
     def properties(self) -> Schema:
@@ -86,6 +94,7 @@ class Kind:
             "api_version": self.api_version,
             "description": self.description,
             "singular": self.singular,
+            "short": self.short,
             "endpoint": None,
             "cluster_field": None,
             "patches": False,
@@ -107,6 +116,7 @@ class Referenced(Kind):
     endpoint: str
     cluster_field: str
     reference: Schema
+    reference_required: tuple[str, ...]
     overrides: tuple[str, ...]
     nest: Mapping[str, tuple[str, ...]]
     patches: bool

@@ -165,6 +165,10 @@ class MemoryStore:
         check_reachable(after, self._base.revision, self._revision)
         return list({(change.kind, change.id) for entry in self.entries(after, until) for change in entry.changes})
 
+    def signatures(self, revisions: Iterable[int]) -> dict[int, Entry]:
+        base = self._base.revision
+        return {revision: changes.signed(self._entry(revision)) for revision in revisions if base < revision <= self._revision}
+
     def revision_at(self, time: str) -> int:
         for entry in reversed(self.log):
             if entry.time <= time:
