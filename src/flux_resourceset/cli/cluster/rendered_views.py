@@ -108,9 +108,9 @@ def _single(session: Session) -> View:
 
 
 def _deliver(session: Session, objects: list[render.Manifest]) -> None:
-    folder = session.values.text("output-dir")
+    folder = session.values.text("directory")
     if folder is None:
-        session.output.raw(dialect.presented(objects).encode())
+        manifest_files.show(session.output, session.values.text("output"), objects)
     else:
         with manifest_files.writing(folder):
             Path(folder).mkdir(parents=True, exist_ok=True)
