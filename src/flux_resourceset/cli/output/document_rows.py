@@ -57,9 +57,7 @@ class Fields:
         return Column(head(short if unique else name), 1 if labels and name == LABELS else _rank(kind, name))
 
     def cells(self, document: Document) -> list[str]:
-        return [
-            _count(document.get(name)) if name in self._counted else cell(document.get(name)) for name in self._names
-        ]
+        return [_count(document.get(name)) if name in self._counted else cell(document.get(name)) for name in self._names]
 
 
 def columns(kind: Kind, *, wide: bool) -> list[str]:

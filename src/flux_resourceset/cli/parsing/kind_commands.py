@@ -9,7 +9,16 @@ from flux_resourceset.cli.known_kinds import CLUSTERS, FREEZES, Kind, Kinds, Ref
 from flux_resourceset.cli.parsing import field_options, grammar, past_commands
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
 from flux_resourceset.cli.parsing.shared_options import (
-    AT, DOCUMENTS, DRY_RUN, ENVIRONMENT, LIMIT, READING, SELECTOR, SETS, WRITING, YES,
+    AT,
+    DOCUMENTS,
+    DRY_RUN,
+    ENVIRONMENT,
+    LIMIT,
+    READING,
+    SELECTOR,
+    SETS,
+    WRITING,
+    YES,
 )
 from flux_resourceset.kinds.fields import sample
 
