@@ -45,7 +45,7 @@ def test_hints_give_a_kind_the_verbs_of_components(cli: Cli, api: httpx.Client) 
     cli.ok("agent", "patch", "edge", "--cluster", "demo-cluster-01", "--set", "a=b")
     reference = {"id": "edge", "enabled": False, "channel": "beta", "size": 4}
     assert api.get("/clusters/demo-cluster-01/agents/edge").json() == reference
-    rows = cli.ok("overrides", "--agent", "edge").data
+    rows = cli.ok("overrides", "--agent", "edge", "-o", "json").data
     assert [(row["field"], row["value"], row["default"]) for row in rows] == [
         ("enabled", False, True), ("channel", "beta", "stable"), ("size", 4, 1), ("patches.a", "b", None),
     ]  # fmt: skip

@@ -10,7 +10,6 @@ from flux_resourceset import client, cluster_bundle, render
 from flux_resourceset.cli import failures
 from flux_resourceset.cli.cluster import manifest_files, view_sources
 from flux_resourceset.cli.cluster.view_sources import Input, View
-from flux_resourceset.render import dialect
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session

@@ -36,8 +36,8 @@ def changes(session: Session) -> int:
         return _follow(session, query)
     entries = session.client.get("/changes", query).objects()
     if session.output.human:
-        entries = list(session.output.in_order(entries))
-        session.output.table(_COLUMNS, [_row(session, entry, query) for entry in entries], _KEYS)
+        ordered = session.output.in_order(entries)
+        session.output.table(_COLUMNS, [_row(session, entry, query) for entry in ordered], _KEYS)
         if not entries:
             session.say("no changes found")
     else:
@@ -53,7 +53,7 @@ def _show_one(session: Session, revision: str, query: dict[str, str]) -> int:
     return failures.OK
 
 
-def _row(session: Session, entry: Entry, query: dict[str, str]) -> list[str]:
+def _row(session: Session, entry: Mapping[str, Any], query: Mapping[str, Any]) -> list[str]:
     from flux_resourceset.cli.output.printing import cell
 
     who, why = cell(log_lines.author(entry)), cell(entry.get("reason"))

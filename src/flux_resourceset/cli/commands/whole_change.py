@@ -23,7 +23,8 @@ _IDS = 8  # of a group, on a terminal
 
 def brief(session: Session, entry: Entry, kind: str | None, id: str | None) -> str:
     """The documents on a line, those that were asked for first, and the fields of one that was asked for by its id."""
-    wanted, others = [], []
+    wanted: list[Change] = []
+    others: list[Change] = []
     for change in entry["changes"]:
         is_wanted = (kind or id) and kind in (None, change["kind"]) and id in (None, change["id"])
         (wanted if is_wanted else others).append(change)

@@ -190,9 +190,9 @@ def _changes() -> Group:
             "changes --since 2d --actor write",
             "changes --follow",
         ),
-        details="A line for each change, with the documents that --kind and --id ask for first; of one document that was updated, "
-        "also its fields. A revision shows the whole change: the documents that changed in the same way together, and what became "
-        "of their fields.",
+        details="A line for each change, with the documents that --kind and --id ask for first, and the fields of one that "
+        "--id asks for. A revision shows the whole change: the documents that changed in the same way together, and what became of "
+        "their fields.",
     )
     return Group(log.words[0], log.summary, (log, past_commands.REVERT_CHANGE))
 
