@@ -87,7 +87,7 @@ def test_a_long_history_is_read_in_pages(tmp_path: Path, home: Path) -> None:
 
 
 def test_documents_and_lists_as_they_were(cli: Cli, api: httpx.Client, then: int) -> None:
-    was = cli.ok("cluster", "get", "looked", "--at", str(then))
+    was = cli.ok("cluster", "get", "looked", "--at", str(then), "-o", "json")
     assert was.data == api.get(f"/clusters/looked?at={then}").json()
     assert was.data["labels"] == {}
     assert f"as of revision {then}" in was.err
@@ -96,7 +96,7 @@ def test_documents_and_lists_as_they_were(cli: Cli, api: httpx.Client, then: int
     ]
     assert "looked" not in [item["id"] for item in cli.ok("cluster", "list", "-o", "json").data]
     moment = api.get(f"/changes/{then + 1}").json()["time"]
-    at_a_time = cli.ok("cluster", "get", "looked", "--at", moment)
+    at_a_time = cli.ok("cluster", "get", "looked", "--at", moment, "-o", "json")
     assert at_a_time.data["labels"] == {"zone": "edge"}
     assert f"as of revision {then + 1}" in at_a_time.err
 
@@ -233,7 +233,7 @@ def test_following_from_a_moment_on_begins_with_all_that_came_since(cli: Cli) ->
     moment = cli.ok("changes", "--id", "since", "-o", "json").data[0]["time"]
     for number in range(12):
         cli.ok("namespace", "update", "since", "--label", f"n={number}")
-    process = cli.start("changes", "--follow", "--since", moment, "--id", "since")
+    process = cli.start("changes", "--follow", "--since", moment, "--id", "since", "-o", "json")
     try:
         assert process.stdout
         seen = [json.loads(process.stdout.readline())["changes"][0]["operation"] for _ in range(13)]
