@@ -199,7 +199,9 @@ def test_a_directory_that_cannot_be_written_is_named(place: str, simulated: Simu
 
 
 def test_an_interval_beyond_all_clocks_is_refused(simulated: Simulated) -> None:
-    (line,) = simulated.cli.refused(2, "simulate", CLUSTER, "--interval", "99999999999999999h", "--directory", str(simulated.root))
+    (line,) = simulated.cli.refused(
+        2, "simulate", CLUSTER, "--interval", "99999999999999999h", "--directory", str(simulated.root)
+    )
     assert "--interval" in line
 
 

@@ -191,8 +191,8 @@ def _changes() -> Group:
             "changes --follow",
         ),
         details="A line for each change, with the documents that --kind and --id ask for first, and the fields of one that "
-        "--id asks for. A revision shows the whole change: the documents that changed in the same way together, and what became of "
-        "their fields.",
+        "--id asks for. A revision shows the whole change: the documents that changed in the same way together, and what became "
+        "of their fields.",
     )
     return Group(log.words[0], log.summary, (log, past_commands.REVERT_CHANGE))
 
