@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -30,7 +31,7 @@ def fill(api: httpx.Client) -> None:
     labels = {f"topology.example.com/{name}": f"a-value-of-{name}" for name in ("zone", "region", "rack", "team")}
     url = "oci://registry.internal.example.com/platform/components/of/this/company"
     component = {"component_path": "core/observability/grafana/dashboards/11.2.1", "oci_url": url, "oci_tag": "v1.2.3-rc.4"}
-    documents = [
+    documents: list[tuple[str, dict[str, Any]]] = [
         ("platform_components", {"id": COMPONENT, **component}),
         ("namespaces", {"id": "a-namespace-with-a-long-name-and-labels", "labels": labels}),
         ("rolebindings", {"id": "readers-of-all-things", "role": "view", "subjects": [{"kind": "Group", "name": "g" * 90}]}),

@@ -100,7 +100,12 @@ def test_custom_columns_have_a_row_for_each_and_say_what_is_missing() -> None:
 
 
 def test_sorting_is_stable_and_takes_numbers_as_numbers() -> None:
-    rows = [{"id": "prod-10", "n": 10, "e": "x"}, {"id": "prod-9", "n": 9, "e": "x"}, {"id": "b", "e": "x"}, {"id": "a", "n": "9.5"}]
+    rows = [
+        {"id": "prod-10", "n": 10, "e": "x"},
+        {"id": "prod-9", "n": 9, "e": "x"},
+        {"id": "b", "e": "x"},
+        {"id": "a", "n": "9.5"},
+    ]
 
     def ids(path: str) -> list[str]:
         return [row["id"] for row in shapes.Order(path).sorted(rows)]

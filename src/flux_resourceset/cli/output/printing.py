@@ -145,7 +145,7 @@ class Output:
             self._stream.write(self._filled(self._template, {"items": value} if isinstance(value, list) else value))
         elif self._columns is not None:
             rows = [self._columns.cells(item) for item in (value if isinstance(value, list) else [value])]
-            self._table([Column(name) for name in self._columns.heads], rows)
+            self.columns([Column(name) for name in self._columns.heads], rows)
         elif isinstance(value, list) and value:
             # a document per line: readable, and the fast encoder has no indentation
             self._stream.write("[\n" + ",\n".join(map(json_text, value)) + "\n]\n")
@@ -191,7 +191,7 @@ class Output:
                 self.line(f"{kind.name}/{document['id']}")
         elif self.human:
             fields = self.fields(kind)
-            self._table(fields.columns, [fields.cells(document) for document in documents])
+            self.columns(fields.columns, [fields.cells(document) for document in documents])
         else:
             self.json(documents[0] if single else list(documents))
 
@@ -219,9 +219,9 @@ class Output:
     def table(self, names: Sequence[str], rows: Sequence[Sequence[str]], keys: Sequence[str] = ()) -> None:
         """The columns that are keys are cut when room is short, and the others left out, from the last one on."""
         keys = keys or names[:1]
-        self._table([Column(head(name), _rank(name, names, keys), kept=name in keys) for name in names], rows)
+        self.columns([Column(head(name), _rank(name, names, keys), kept=name in keys) for name in names], rows)
 
-    def _table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    def columns(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
         if rows:
             self.begin_table(columns, rows)
 
