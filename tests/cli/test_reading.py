@@ -247,6 +247,7 @@ def test_tags_show_what_is_off_the_common_one(cli: Cli, api: httpx.Client) -> No
     assert "tagged-c" in rows["v1.0.0-1"]["ids"]
     assert rows["v1.1.0-rc1"] | {"ids": ["tagged-a"], "clusters": 1, "catalog": 0, "common": False} == rows["v1.1.0-rc1"]
     assert sum(row["common"] for row in rows.values()) == 1
+    assert all(row["catalog"] > 1 for row in rows.values() if row["common"])
     assert cli.refused(2, "tags", "--field", "nothing")
 
 
@@ -255,6 +256,7 @@ def test_tags_of_a_field_that_is_optional_and_no_text(cli: Cli, api: httpx.Clien
         assert api.post("/agents", json={"id": id, "channel": "x", **weight}).status_code == 201
     rows = cli.ok("tags", "--field", "weight", "-o", "json").data
     assert [(row["tag"], row["ids"]) for row in rows] == [("9", ["weighed-c"]), ("10", ["weighed-a"])]
+    assert not any(row["common"] for row in rows), "each is one component's only"
 
 
 def test_both_programs_say_one_version(cli: Cli) -> None:
