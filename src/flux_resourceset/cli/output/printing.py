@@ -242,7 +242,7 @@ class Output:
         shown = []
         for place, width in zip(chosen.places, chosen.widths, strict=True):
             text = printable(cells[place])
-            text = shortened(text, width) if self.room is not None else text
+            text = shortened(text, width) if chosen.cuts else text
             shown.append(self.coloured(padded(text, width), _CELLS.get(text, "")))
         self.line((" " * chosen.gap).join(shown).rstrip())
 

@@ -26,13 +26,14 @@ class Layout(NamedTuple):
     places: list[int]
     widths: list[int]
     gap: int = GAP
+    cuts: bool = False  # whether there is a room, into which also later rows have to fit
 
 
 def layout(heads: Sequence[Column], rows: Sequence[Sequence[str]], room: int | None) -> Layout:
     """Without a room everything is shown. The column of the lowest rank is cut only where it stands alone."""
     natural = [max(map(columns, cells)) for cells in zip([column.head for column in heads], *rows, strict=True)]
     if room is None or sum(natural) + GAP * (len(natural) - 1) <= room:
-        return Layout(list(range(len(heads))), natural)
+        return Layout(list(range(len(heads))), natural, cuts=room is not None)
     order = sorted(range(len(heads)), key=lambda place: (not heads[place].kept, heads[place].rank, place))
     least = [_least(column, width) for column, width in zip(heads, natural, strict=True)]
     shown = _shown(order, heads, least, natural, room)
@@ -42,7 +43,7 @@ def layout(heads: Sequence[Column], rows: Sequence[Sequence[str]], room: int | N
         others = sum(widths.values()) - widths[place]
         widths[place] = max(1, min(natural[place], left - others))
     places = sorted(shown)
-    return Layout(places, [widths[place] for place in places], _NARROW_GAP)
+    return Layout(places, [widths[place] for place in places], _NARROW_GAP, cuts=True)
 
 
 def _least(column: Column, natural: int) -> int:
