@@ -122,10 +122,3 @@ def test_templates_and_columns_print_as_kubectl_does(fleet: Cli) -> None:
     assert "no closing brace" in fleet.refused(2, "cluster", "list", "-o", "jsonpath={.id")[0]
     assert "custom-columns=…" in fleet.refused(2, "cluster", "list", "-o", "go-template={{.id}}")[0]
     assert "must be NAME:.path" in fleet.refused(2, "cluster", "list", "-o", "custom-columns=ID")[0]
-
-
-def test_nothing_that_a_template_finds_steers_a_terminal(fleet: Cli) -> None:
-    fleet.ok("freeze", "create", "steering", "--reason", "x", "--selector", "zone=nowhere")
-    shown = fleet.on_terminal("freeze", "get", "steering", "-o", 'jsonpath={.reason}{"\\n"}', size=(80, 24)).out
-    assert shown == "x\n"
-    fleet.ok("freeze", "delete", "steering", "--yes")

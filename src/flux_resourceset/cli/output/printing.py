@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from flux_resourceset.cli import windows
 from flux_resourceset.cli.output.document_rows import Fields, cell, head, row
 from flux_resourceset.cli.output.tables import Column, Layout, layout
-from flux_resourceset.cli.output.terminal_text import escaped, json_text, padded, printable, shortened
+from flux_resourceset.cli.output.terminal_text import escaped, harmless, json_text, padded, printable, shortened
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.known_kinds import Kind
@@ -153,10 +153,8 @@ class Output:
             self._stream.write(json_text(value, indent=2) + "\n")
 
     def _filled(self, template: jsonpath.Template, value: Any) -> str:
-        """In a pipe values are what they are; on a terminal nothing in them steers it."""
-        if not self._terminal:
-            return template.text(value)
-        return template.text(value, lambda text: "\n".join(map(printable, text.split("\n"))))
+        """What a value says is no line of its own on a terminal; in a pipe, lines stay lines."""
+        return template.text(value, printable if self._terminal else harmless)
 
     def json_line(self, value: Any) -> None:
         """One of many that come one by one."""
