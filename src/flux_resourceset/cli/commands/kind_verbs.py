@@ -21,6 +21,8 @@ def list(session: Session) -> int:
     kind = session.kind
     options = kind_commands.filters(kind)
     query = {name: session.values.required(option.key) for name, option in options.items() if option.key in session.values}
+    if session.values.flag("watch"):
+        return _watch(session, query)
     answer = session.client.get(client.path(kind.name), query)
     documents = answer.objects()
     session.say_revision(answer)
@@ -33,7 +35,15 @@ def list(session: Session) -> int:
     return failures.OK
 
 
+def _watch(session: Session, query: dict[str, str], *ids: str) -> int:
+    from flux_resourceset.cli.commands import watching  # not before: most lists are looked at once
+
+    return watching.watch(session, session.kind, query, ids)
+
+
 def get(session: Session) -> int:
+    if session.values.flag("watch"):
+        return _watch(session, {}, session.id)
     answer = session.client.get(client.path(session.kind.name, session.id), session.at)
     document = answer.object()
     session.say_revision(answer)

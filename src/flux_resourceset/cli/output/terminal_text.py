@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from typing import Any
 
-# What JSON allows in a string as it is: DEL and the controls of C1, what separates lines, what turns the direction of text or has
-# no shape, and half characters, which no UTF-8 can carry.
-STEERING = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]")
+
+@functools.cache  # not compiled before it is needed: tables and help do without
+def steering() -> re.Pattern[str]:
+    """What JSON allows in a string as it is, and no terminal should see: DEL and the controls of C1, what separates lines, what
+    turns the direction of text or has no shape, and half characters, which no UTF-8 can carry."""
+    return re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
@@ -20,10 +24,39 @@ def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
+def harmless(text: str) -> str:
+    """A text for other programs: what steers is seen as its escape, and all else is as it was, lines and tabs too."""
+    plain = steering().sub(lambda match: _escape(match[0]), text)
+    return re.sub("[\x00-\x08\x0b-\x1f]", lambda match: _escape(match[0]), plain)
+
+
 def escaped(text: str) -> str:
     """The same for JSON, and for double quotes of YAML: what they say stays, and so do their lines."""
-    return STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return steering().sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
     return escaped(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal a text takes: some characters take two, those that sit on others none."""
+    if text.isascii():
+        return len(text)
+    import unicodedata  # not before: most texts need none of it
+
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def padded(text: str, width: int) -> str:
+    return text + " " * (width - columns(text))
+
+
+def shortened(text: str, width: int) -> str:
+    """A text in so many columns; one that is cut ends with …"""
+    if columns(text) <= width:
+        return text
+    cut = text[: max(width - 1, 0)]
+    while columns(cut) > max(width - 1, 0):
+        cut = cut[:-1]
+    return cut.rstrip() + "…"

@@ -8,7 +8,18 @@ from collections.abc import Collection, Iterator
 from flux_resourceset.cli.known_kinds import CLUSTERS, FREEZES, Kind, Kinds, ReferencedKind
 from flux_resourceset.cli.parsing import field_options, grammar, past_commands
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
-from flux_resourceset.cli.parsing.shared_options import AT, DRY_RUN, ENVIRONMENT, LIMIT, SELECTOR, SETS, WRITING, YES
+from flux_resourceset.cli.parsing.shared_options import (
+    AT,
+    DOCUMENTS,
+    DRY_RUN,
+    ENVIRONMENT,
+    LIMIT,
+    READING,
+    SELECTOR,
+    SETS,
+    WRITING,
+    YES,
+)
 from flux_resourceset.kinds.fields import sample
 
 TARGETS = (
@@ -81,7 +92,8 @@ def _commands(kind: Kind, word: str) -> Iterator[Command]:
         yield _list(kind, word)
     if "get" in of_one:
         yield Command(
-            (word, "get"), f"Show one {kind.singular}.", "commands.kind_verbs:get", (_id(kind),), (AT,), kind=kind.name,
+            (word, "get"), f"Show one {kind.singular}.", "commands.kind_verbs:get", (_id(kind),), (AT, *DOCUMENTS),
+            kind=kind.name,
             examples=(f"{word} get {example_id(kind)}", f"{word} get {example_id(kind)} -o yaml"),
         )  # fmt: skip
         yield Command(
@@ -124,7 +136,7 @@ def filters(kind: Kind) -> dict[str, Option]:
     for name in kind.filters:
         option = f"--{name.replace('_', '-')}"
         text = f"Only those with this value. {kind.properties[name].get('description', '')}".strip()
-        if option not in taken(*_LISTING, _BY_LABEL):
+        if option not in taken(*_LISTING, _BY_LABEL, *DOCUMENTS):
             options[name] = Option(option, text, "VALUE")
     if kind.has_labels:
         options["selector"] = _BY_LABEL
@@ -136,7 +148,8 @@ def _list(kind: Kind, word: str) -> Command:
     narrowed = f"list --{own.replace('_', '-')} {sample(kind.properties[own], chosen=True)}" if own else "list -o wide"
     return Command(
         (word, "list"), f"List {kind.name.replace('_', ' ')}.", "commands.kind_verbs:list", kind=kind.name,
-        options=tuple(filters(kind).values()), examples=(f"{word} list", f"{word} {narrowed}", f"{word} list | jq ."),
+        options=(*filters(kind).values(), *DOCUMENTS),
+        examples=(f"{word} list", f"{word} {narrowed}", f"{word} list -o json | jq .", f"{word} list --watch"),
     )  # fmt: skip
 
 
@@ -283,6 +296,7 @@ def _overrides(known: Kinds) -> Command:
             Option("--cluster", "Only those of this cluster.", "ID", completes=CLUSTERS),
             *TARGETS[1:],
             LIMIT,
+            *READING,
         ),
         examples=("overrides", one, "overrides --cluster demo-cluster-01"),
         details="Everything in which clusters differ from the definitions they refer to, with the value otherwise.",

@@ -27,6 +27,12 @@ CONSENT = (CONFIRM_REMOVALS, CONFIRM_CLUSTERS, OVERRIDE_FREEZE, IF_PLAN)
 WRITING = (*PLANNED, *CONSENT)  # what every command has that writes
 AT = Option("--at", "As it was then: a revision, or a time (RFC 3339).", "WHEN")
 LIMIT = Option("--limit", "Show at most so many.", "N", least=1)
+SORT_BY = Option("--sort-by", "Sort what is shown by this field, as in .environment or .node_count.", ".FIELD")
+NO_HEADERS = Option("--no-headers", "Leave out the first line of a table.")
+SHOW_LABELS = Option("--show-labels", "Show the labels as the last column of a table.")
+WATCH = Option("--watch", "Then go on with a row for every change, until interrupted.", short="-w")
+READING = (SORT_BY, NO_HEADERS)  # what every command has that is made for reading
+DOCUMENTS = (*READING, SHOW_LABELS, WATCH)  # and what lists and gets have on top
 SELECTOR = Option(
     "--selector", "Only clusters whose labels match, as in zone=edge,team!=x,region in (a,b),!beta.", "SELECTOR", short="-l"
 )
