@@ -7,6 +7,7 @@ from typing import Any
 
 from flux_resourceset import errors
 from flux_resourceset.kinds.model import Schema
+from flux_resourceset.openapi.building import refused
 from flux_resourceset.openapi.words import array, members, ref, text
 
 Operation = dict[str, Any]
@@ -71,7 +72,7 @@ def planned(operation: Operation) -> None:
             }
         responses["200"] = done
     for refusal in _REFUSALS:
-        responses.setdefault(str(refusal.status), {"$ref": f"#/components/responses/{refusal.__name__}"})
+        responses.setdefault(str(refusal.status), refused(refusal))
     operation["responses"] = {status: responses[status] for status in sorted(responses)}
 
 

@@ -14,7 +14,7 @@ from flux_resourceset import errors
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.kinds.fields import sample, sample_object
 from flux_resourceset.kinds.model import Kind, Kinds, Referenced, Schema
-from flux_resourceset.openapi import planning
+from flux_resourceset.openapi import named_models, planning
 from flux_resourceset.openapi.conversion import Form, converted, nullable
 from flux_resourceset.openapi.words import array, members, ref, text
 
@@ -169,6 +169,7 @@ _DOCUMENT: Schema = {"type": "object", "nullable": True, "description": "The doc
 
 def shared(kinds: Kinds) -> dict[str, Schema]:
     return {
+        **named_models.values(kinds),
         "Health": members({"status": {"type": "string", "enum": ["ok"], "description": "That the server is well."}}),
         **_problems(),
         **_log(),
@@ -334,7 +335,7 @@ def _batch(kinds: Kinds) -> dict[str, Schema]:
     }
     operations = {"type": "array", "maxItems": 10_000, "items": ref("Operation"), "description": "Carried out in order."}
     return {
-        "Operation": {"oneOf": [*_document_operations(kinds), *_cluster_operations(kinds)]},
+        **named_models.operations([*_document_operations(kinds), *_cluster_operations(kinds)]),
         "Batch": members({"operations": operations}),
         "BatchResult": members(result),
         "BatchAnswer": members(answer),
@@ -365,7 +366,8 @@ def _cluster_operations(kinds: Kinds) -> Iterator[Schema]:
         "selector": nullable(text("Label selector for the clusters that are meant.", example="zone=edge")),
         "environment": nullable(text("Environment of the clusters that are meant.", enum=list(kinds.environments))),
     }
-    said = {"anyOf": [{"required": [name]} for name in which]}
+    # at least one of them; within allOf, for beside `properties` generators of clients take anyOf for the whole
+    said = {"allOf": [{"anyOf": [{"required": [name]} for name in which]}]}
     referenced = [kind.name for kind in kinds.referenced]
     patched = [kind.name for kind in kinds.patched]
     reference = {"type": "object", "description": "Fields of the reference; what is left out stays as it is."}
