@@ -64,7 +64,8 @@ def planned(operation: Operation) -> None:
     else:
         content = done["content"]["application/json"]
         done["description"] += " With dry_run: the plan."
-        content["schema"] = {"anyOf": [content["schema"], ref("Plan")]}
+        # the plan first: clients take the first that fits, and a plan has all that the answer to a batch has
+        content["schema"] = {"anyOf": [ref("Plan"), content["schema"]]}
         if "ETag" in done.get("headers", {}):
             done["headers"]["ETag"] = {
                 "description": "Names this state of the document; a plan has none.",

@@ -16,7 +16,7 @@ from flux_resourceset.kinds.fields import sample, sample_object
 from flux_resourceset.kinds.model import Kind, Kinds, Referenced, Schema
 from flux_resourceset.openapi import named_models, planning
 from flux_resourceset.openapi.conversion import Form, converted, nullable
-from flux_resourceset.openapi.words import array, members, ref, text
+from flux_resourceset.openapi.words import array, free, members, ref, text
 
 CHECKSUM = "sha256:" + 64 * "0"
 STREAM = (  # of events, as text
@@ -164,7 +164,7 @@ def _fleet_input(cluster: Schema) -> Schema:
 
 
 _REVISION: Schema = {"type": "integer", "minimum": 0, "description": "Revision of the fleet.", "example": 12}
-_DOCUMENT: Schema = {"type": "object", "nullable": True, "description": "The document; null where there is none."}
+_DOCUMENT: Schema = free("The document; null where there is none.", nullable=True)
 
 
 def shared(kinds: Kinds) -> dict[str, Schema]:
@@ -227,8 +227,8 @@ def _problems() -> dict[str, Schema]:
         "summary": ref("PlanSummary"),
         "removals": {"type": "integer", "minimum": 0, "description": "How many inputs would be removed."},
         "clusters": {"description": "How many clusters are concerned; where a freeze refuses, the first 20 ids of them."},
-        "first": array({"type": "object"}, "The first 20 inputs that would be removed, each with cluster and view."),
-        "freezes": array({"type": "object"}, "The freezes that refuse, each with id, reason and until."),
+        "first": array(free(), "The first 20 inputs that would be removed, each with cluster and view."),
+        "freezes": array(free(), "The freezes that refuse, each with id, reason and until."),
         "confirm": {
             "type": "object",
             "description": "The headers with which the write passes.",
@@ -295,7 +295,7 @@ def _kind_list() -> dict[str, Schema]:
         "cluster_field": text("Array of clusters that refers to it; null if none does.", nullable=True),
         "patches": {"type": "boolean", "description": "Whether clusters may patch it."},
         "overrides": array(words, "Fields of references that beat the definition's."),
-        "reference": {"type": "object", "description": "JSON Schemas of the fields that references hold besides id."},
+        "reference": free("JSON Schemas of the fields that references hold besides id."),
         "nest": {
             "type": "object",
             "description": "Objects of its inputs that hold several of its fields.",
@@ -304,7 +304,7 @@ def _kind_list() -> dict[str, Schema]:
         "dependencies": text("Field that names what it depends on; null if none does.", nullable=True),
         "filters": array(words, "Fields that lists can be filtered by."),
         "methods": {"type": "object", "description": "Methods by level.", "additionalProperties": array(words, "Methods.")},
-        "schema": {"type": "object", "description": "JSON Schema (2020-12) of a document."},
+        "schema": free("JSON Schema (2020-12) of a document."),
         "resourceset": text("The ResourceSet that stands beside the kind's file; null if none does.", nullable=True),
     }
     schema = members(description)
@@ -353,7 +353,7 @@ def _operation(words: list[str], names: list[str], more: dict[str, Schema], requ
 
 def _document_operations(kinds: Kinds) -> Iterator[Schema]:
     names = list(kinds.by_name)
-    document = {"type": "object", "description": "The document, or a merge patch of it."}
+    document = free("The document, or a merge patch of it.")
     yield _operation(["create", "replace", "patch"], names, {"document": document}, ["document"])
     force = {"type": "boolean", "default": False, "description": "Delete it even though clusters use it."}
     yield _operation(["delete"], names, {"force": force})
@@ -370,8 +370,8 @@ def _cluster_operations(kinds: Kinds) -> Iterator[Schema]:
     said = {"allOf": [{"anyOf": [{"required": [name]} for name in which]}]}
     referenced = [kind.name for kind in kinds.referenced]
     patched = [kind.name for kind in kinds.patched]
-    reference = {"type": "object", "description": "Fields of the reference; what is left out stays as it is."}
-    values = {"type": "object", "description": "Merge patch of the Helm values; null removes a key."}
+    reference = free("Fields of the reference; what is left out stays as it is.")
+    values = free("Merge patch of the Helm values; null removes a key.")
     only = {"type": "boolean", "default": False, "description": "Refuse, with 404, a cluster that does not have it yet."}
     if referenced:
         yield _operation(["assign"], referenced, {"document": reference, "only_assigned": only, **which}) | said
