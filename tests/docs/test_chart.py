@@ -148,6 +148,21 @@ def test_the_backup_exports_beside_a_running_server_and_keeps_the_newest(tmp_pat
 
 
 @pytest.mark.long
+def test_a_log_that_was_folded_is_backed_up_without_its_history(tmp_path: Path) -> None:
+    place = tmp_path / "backup"
+    place.mkdir()
+    with live.serving(tmp_path, SEED_FILE=str(live.ROOT / "data" / "seed.json")) as server, server.client() as client:
+        assert client.patch("/clusters/demo-cluster-01", json={"labels": {"zone": "edge"}}).status_code == 200
+        fold = [*live.PROGRAM, "compact", "--before", "2"]
+        subprocess.run(fold, env=live.environment(tmp_path), check=True, capture_output=True, timeout=60)
+        done = backup(place, tmp_path / "fleet.db")
+    assert done.returncode == 0, done.stderr
+    (new,) = place.iterdir()
+    exported = json.loads(new.read_text())
+    assert (exported["revision"], "history" in exported) == (2, False)
+
+
+@pytest.mark.long
 def test_a_backup_that_fails_removes_nothing_and_says_so(tmp_path: Path) -> None:
     place = tmp_path / "backup"
     place.mkdir()

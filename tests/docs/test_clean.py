@@ -9,8 +9,9 @@ from pathlib import Path
 import live
 
 BUILT = (
-    ".venv/bin/python", ".venv-3.12/dev", "elsewhere/bin/python", "dist/a.whl", "src/flux_resourceset.egg-info/PKG-INFO", ".coverage",
-    ".coverage.host.1", ".pytest_cache/x", ".mypy_cache/x", ".ruff_cache/x", ".hypothesis/x", "src/flux_resourceset/__pycache__/a.pyc",
+    ".venv/bin/python", ".venv-3.12/dev", "elsewhere/bin/python", "dist/a.whl", "src/flux_resourceset.egg-info/PKG-INFO",
+    ".coverage", ".coverage.host.1", ".pytest_cache/x", ".mypy_cache/x", ".ruff_cache/x", ".hypothesis/x",
+    "src/flux_resourceset/__pycache__/a.pyc",
 )  # fmt: skip
 KEPT = ("data/seed.json", "data/fleet.db", "src/flux_resourceset/a.py", ".git/HEAD", "var/fleet.db", "requirements/dev.txt")
 

@@ -2,9 +2,9 @@
 set -eu
 umask 077
 name=fleet-$(date -u +%Y%m%dT%H%M%SZ).json
-if [ "$BACKUP_HISTORY" = true ]; then
-  flux-resourceset export --history "$BACKUP_DIR/$name"
-else
+if [ "$BACKUP_HISTORY" = true ] && flux-resourceset export --history "$BACKUP_DIR/$name"; then
+  echo "with the change log"
+else # also when the log was folded by `flux-resourceset compact`: then its history is not whole, and is refused
   flux-resourceset export "$BACKUP_DIR/$name"
 fi
 test -s "$BACKUP_DIR/$name"
