@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from .tools import build
 
 DEPLOY = live.ROOT / "deploy"
 CHART = DEPLOY / "chart" / "flux-resourceset"
+INSTALL = live.ROOT / "docs" / "install.md"
 KUSTOMIZATIONS = sorted(path.parent.relative_to(DEPLOY).as_posix() for path in DEPLOY.rglob("kustomization.yaml"))
 PRODUCTION, LOCAL = "server/overlays/production", "server/overlays/demo"
 
@@ -324,6 +326,36 @@ def test_the_backup_is_off_unless_asked_for_and_reads_the_database_only(tmp_path
     assert not any("TOKEN" in each["name"] for each in export["env"])
     (claim,) = (each for each in found if each["metadata"]["name"] == "flux-api-backup" and "Claim" in each["kind"])
     assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+
+
+def shown(first_line: str) -> str:
+    """A YAML block of the page about installing."""
+    (found,) = re.findall(rf"^```yaml\n({first_line}\n.*?)^```$", INSTALL.read_text(), re.DOTALL | re.MULTILINE)
+    return str(found)
+
+
+def test_the_values_of_the_install_page_are_taken(checked: Kube, tmp_path: Path) -> None:
+    found = rendered_with(yaml.safe_load(shown("# values.yaml")), tmp_path)
+    assert_taken(checked, found)
+    assert {"Ingress", "CronJob"} <= {each["kind"] for each in found}
+    assert {"flux-api-read", "flux-api-crud", "flux-api-backup"} == pod_specs(found).keys()
+
+
+def test_the_overlay_of_the_install_page_builds_and_is_taken(checked: Kube, tmp_path: Path) -> None:
+    deploy = Path(shutil.copytree(DEPLOY, tmp_path / "deploy"))
+    overlay = tmp_path / "mine"
+    overlay.mkdir()
+    (overlay / "ingress.yaml").write_text((deploy / "server/samples/ingress.yaml").read_text())
+    remote = r"https://\S+//deploy/server/overlays/production\?ref=\S+"
+    (overlay / "kustomization.yaml").write_text(
+        re.sub(remote, "../deploy/server/overlays/production", shown("# kustomization.yaml"))
+    )
+    found = objects(_kustomize(overlay))
+    assert_taken(checked, found)
+    images = {pod["spec"]["containers"][0]["image"] for pod in pod_specs(found).values()}
+    assert {image.partition(":")[0] for image in images} == {"registry.internal/flux-resourceset"}
+    assert "198.51.100.0/24" in json.dumps(found)
+    assert "192.0.2.0/24" not in json.dumps([each for each in found if each["kind"] == "NetworkPolicy"])
 
 
 def test_the_alerts_of_the_chart_are_those_of_the_manifests() -> None:
