@@ -32,7 +32,7 @@ SETTINGS = (
     Setting(
         "CRUD_AUTH_TOKEN",
         "",
-        "Token for writing, called `write`. Without it and without `TOKENS_FILE`, `AUTH_TOKEN` can write too, and the server warns.",
+        "Token for writing, called `write`. Without it and `TOKENS_FILE`, `AUTH_TOKEN` can write too, and the server warns.",
     ),
     Setting(
         "TOKENS_FILE",
