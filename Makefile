@@ -75,7 +75,13 @@ lock: $(VENV)/runtime ## renew the pinned requirement files
 	for name in runtime dev; do $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links requirements/$$name.in -o requirements/$$name.txt; done
 
-.PHONY: help install demo test coverage test-pythons test-thorough mutants lint format generate bench lock
+# databases (data/, var/) and the tools of make e2e, which take half an hour to build, stay
+clean: ## remove what was built here: environments, caches, coverage, dist; the kind cluster stays (make kind-delete)
+	rm -rf .venv .venv-3.* $(VENV) build dist src/*.egg-info *.egg-info .coverage .coverage.* htmlcov
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache .schemathesis
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
+
+.PHONY: help install demo test coverage test-pythons test-thorough mutants lint format generate bench lock clean
 
 e2e-tools: ## build Flux Operator, Flux and a Kubernetes control plane from Go modules (needs Go; half an hour, once)
 	tests/e2e/tools/build.sh

@@ -1,6 +1,6 @@
 """Keeps a release together: docs/releases.py checks versions and changelog, --set prepares one, --notes prints what it brings.
 
-The version stands in src/flux_resourceset/__init__.py; --set writes it where nobody can read it there: chart, manifests, a page,
+The version stands in src/flux_resourceset/__init__.py; --set writes it where nobody can read it there: chart, manifests, pages,
 the description of the API. What is generated comes out the same when it is made anew.
 """
 
@@ -23,6 +23,7 @@ PLACES = {
     "deploy/server/overlays/production/kustomization.yaml": (r"newTag: ",),
     "deploy/cluster/delivery.yaml": (r"flux-resourceset/cluster:", r"tag: "),
     "docs/bootstrap.md": (r"flux-resourceset/cluster:", r"^    tag: "),
+    "docs/install.md": (r"flux-resourceset:", r"ref=v", r"newTag: "),
     "openapi/openapi.yaml": (r"^  version: ",),
 }
 SECTIONS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")  # of Keep a Changelog

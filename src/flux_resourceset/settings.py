@@ -32,7 +32,7 @@ SETTINGS = (
     Setting(
         "CRUD_AUTH_TOKEN",
         "",
-        "Token for writing, called `write`. Unset, `AUTH_TOKEN` can write too, and the server warns.",
+        "Token for writing, called `write`. Without it and `TOKENS_FILE`, `AUTH_TOKEN` can write too, and the server warns.",
     ),
     Setting(
         "TOKENS_FILE",
@@ -107,12 +107,14 @@ class Settings:
 
         crud = _choice("API_MODE", value("API_MODE"), ("read-only", "crud")) == "crud"
         read, write = value("AUTH_TOKEN"), value("CRUD_AUTH_TOKEN")
-        if not read and not value("TOKENS_FILE"):
+        alone = not value("TOKENS_FILE")  # a file can name who writes, so the read token need not
+        if not read and alone:
             raise errors.StartupError("AUTH_TOKEN is not set; set it, or name a TOKENS_FILE")
         known = [tokens.Token.of("read", "read", read)] if read else []
-        if crud and (write or read):
-            known.append(tokens.Token.of("write", "write", write or read))
-        shared = crud and bool(read) and write in ("", read)
+        writing = write or (read if alone else "")
+        if crud and writing:
+            known.append(tokens.Token.of("write", "write", writing))
+        shared = crud and bool(read) and writing == read
         warnings = (
             ["CRUD_AUTH_TOKEN is not set or equals AUTH_TOKEN: every cluster's token can change the whole fleet"]
             if shared
@@ -120,8 +122,6 @@ class Settings:
         )
         used = {"AUTH_TOKEN": read, "CRUD_AUTH_TOKEN": write if crud else ""}
         warnings += [tokens.SHORT % name for name, secret in used.items() if secret and tokens.is_short(secret)]
-        if crud and not read and not write:
-            warnings.append("CRUD_AUTH_TOKEN is not set: only write tokens of TOKENS_FILE can change the fleet")
         production = _flag("PRODUCTION", value("PRODUCTION"))
         if shared and production:
             raise errors.StartupError("CRUD_AUTH_TOKEN must be set and differ from AUTH_TOKEN when PRODUCTION=true")

@@ -139,6 +139,8 @@ class Tokens:
             return False
         self._known, self._principals = known, _principals(known)
         self.generation += 1
+        if self._writable and all(token.role != "write" for token in known):
+            log.warning("no token can write: set CRUD_AUTH_TOKEN, or add a line with the role write to TOKENS_FILE")
         for line in lines:
             if is_short(line.secret):
                 log.warning(SHORT, f"token {line.name!r} of TOKENS_FILE")

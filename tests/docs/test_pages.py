@@ -18,7 +18,8 @@ from flux_resourceset.kinds import formats, kind_files, model
 DOCS = live.ROOT / "docs"
 VIEWS = sorted(path.name for path in (live.ROOT / "deploy" / "cluster" / "views").iterdir() if path.is_dir())
 ROOMS = sorted((live.ROOT / "src" / "flux_resourceset").glob("*/README.md"))
-PAGES = [*sorted(live.ROOT.glob("*.md")), *sorted(DOCS.glob("*.md")), *ROOMS]
+BESIDE = [page for place in ("deploy", "examples") for page in sorted((live.ROOT / place).rglob("*.md"))]  # what they describe
+PAGES = [*sorted(live.ROOT.glob("*.md")), *sorted(DOCS.glob("*.md")), *ROOMS, *BESIDE]
 
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")

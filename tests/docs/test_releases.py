@@ -23,6 +23,7 @@ PLACES = (
     "deploy/server/overlays/production/kustomization.yaml",
     "deploy/cluster/delivery.yaml",
     "docs/bootstrap.md",
+    "docs/install.md",
     "openapi/openapi.yaml",
     "CHANGELOG.md",
 )

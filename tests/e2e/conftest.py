@@ -13,7 +13,7 @@ import live
 
 from . import charts as chart_sources
 from . import control_plane as control_planes
-from . import faults, workloads
+from . import faults, foreign, shipped, workloads
 from . import home as homes
 from .kube import Kube
 
@@ -42,6 +42,14 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[control_
 @pytest.fixture(scope="session")
 def kube(control_plane: control_planes.ControlPlane) -> Kube:
     return control_plane.kube
+
+
+@pytest.fixture(scope="session")
+def checked(kube: Kube) -> Kube:
+    """The same, which knows the custom resources of others too."""
+    foreign.establish(kube, *foreign.ALL)
+    kube.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": shipped.PLACE}}])
+    return kube
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import os
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,15 +13,12 @@ import yaml
 
 import live
 
-from . import flux_operator, foreign
+from . import flux_operator
 from .home import DEMO, VIEWS
 from .kube import NAMESPACE, Kube, KubectlFailed, Object
-from .tools import build
+from .shipped import CHART, DEPLOY, LOCAL, PRODUCTION, assert_taken, built, objects, one
 
-DEPLOY = live.ROOT / "deploy"
-CHART = DEPLOY / "chart" / "flux-resourceset"
 KUSTOMIZATIONS = sorted(path.parent.relative_to(DEPLOY).as_posix() for path in DEPLOY.rglob("kustomization.yaml"))
-PRODUCTION, LOCAL = "server/overlays/production", "server/overlays/demo"
 
 # Files that are no manifest of Kubernetes, and why
 OTHER_FILES = {
@@ -36,29 +30,6 @@ NOT_TAKEN = {
     "cluster/samples/provider-alerts.yaml": "names kinds that Flux Operator adds to the Alert's schema when it installs Flux",
 }
 VARIABLES = {"INTERNAL_API_URL": "https://internal-api.example.com", "CLUSTER_DNS": "one.example.com"}
-CLUSTER_SCOPED = {"Namespace", "ClusterRoleBinding"}
-PLACE = "manifests"  # where dry runs look, so that what other tests made is not in the way
-
-
-@functools.cache
-def built(directory: str) -> tuple[Object, ...]:
-    return tuple(objects(_kustomize(DEPLOY / directory)))
-
-
-def _kustomize(directory: Path) -> str:
-    command = [str(flux_operator.binary("kubectl")), "kustomize", str(directory)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def objects(text: str) -> list[Object]:
-    return [found for found in yaml.safe_load_all(text) if found]
-
-
-def one(directory: str, kind: str, name: str) -> Object:
-    (found,) = (each for each in built(directory) if (each["kind"], each["metadata"]["name"]) == (kind, name))
-    return found
 
 
 def substituted(value: Any, variables: dict[str, str]) -> Any:
@@ -67,26 +38,6 @@ def substituted(value: Any, variables: dict[str, str]) -> Any:
     for name, replacement in variables.items():
         text = text.replace(f"${{{name}}}", replacement)
     return json.loads(text)
-
-
-def elsewhere(found: Object) -> Object:
-    """The same object in a namespace of its own."""
-    if found["kind"] in CLUSTER_SCOPED:
-        return found
-    return {**found, "metadata": {**found["metadata"], "namespace": PLACE}}
-
-
-@pytest.fixture(scope="module")
-def checked(kube: Kube) -> Kube:
-    """A cluster that knows the custom resources of others too."""
-    foreign.establish(kube, *foreign.ALL)
-    kube.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}}])
-    return kube
-
-
-def assert_taken(kube: Kube, found: list[Object]) -> None:
-    assert found
-    kube.apply([elsewhere(each) for each in found], dry_run=True)
 
 
 # Everything builds and is valid
@@ -136,83 +87,6 @@ def test_every_file_is_built_or_sampled_or_excluded_for_a_reason() -> None:
         seen |= {f"{directory}/{name}" for name in named if name.endswith(".yaml")}
     shipped = {path.relative_to(DEPLOY).as_posix() for path in DEPLOY.rglob("*.y*ml") if CHART not in path.parents}
     assert shipped - seen | set(samples()) & set(OTHER_FILES) == set(OTHER_FILES)
-
-
-# The chart
-
-
-def helm_template(*options: str) -> list[Object]:
-    command = [
-        str(build.home(os.environ) / "bin" / "helm"),
-        "template",
-        "flux-resourceset",
-        str(CHART),
-        "--namespace",
-        NAMESPACE,
-        *options,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return objects(done.stdout)
-
-
-EVERYTHING = {
-    "image": {"digest": f"sha256:{'0' * 64}", "pullSecrets": ["registry"]},
-    "storage": {"storageClass": "fast"},
-    "kinds": {"network_policies.yaml": (live.ROOT / "examples/kinds/network_policies.yaml").read_text()},
-    "seed": json.loads((live.ROOT / "data/seed.json").read_text()),
-    "env": {"GUARD": "1"},
-    "networkPolicy": {"operatorNetworks": ["192.0.2.0/24"]},
-    "ingress": {"read": {"enabled": True}, "crud": {"enabled": True, "annotations": {"a": "b"}}},
-    "monitoring": {"enabled": True},
-}
-LEAST = {
-    "tokens": {"writeSecret": ""},
-    "storage": {"existingClaim": "mine"},
-    "podDisruptionBudget": False,
-    "networkPolicy": {"enabled": False},
-}
-
-
-@pytest.mark.parametrize("values", [{}, EVERYTHING, LEAST], ids=["defaults", "everything", "least"])
-def test_the_api_server_takes_what_the_chart_renders(values: dict[str, Any], checked: Kube, tmp_path: Path) -> None:
-    (tmp_path / "values.json").write_text(json.dumps(values))
-    assert_taken(checked, helm_template("--values", str(tmp_path / "values.json")))
-
-
-@pytest.mark.parametrize(
-    ("values", "named"), [("read.replicas=two", "replicas"), ("env.API_MODE=crud", "API_MODE"), ("env.SIZE=1", "env")]
-)
-def test_the_chart_refuses_values_of_the_wrong_type_and_settings_that_it_makes_itself(values: str, named: str) -> None:
-    with pytest.raises(AssertionError, match=named):
-        helm_template("--set", values)
-
-
-def test_the_chart_is_the_production_overlay() -> None:
-    def pods(found: list[Object]) -> dict[str, Object]:
-        return {each["metadata"]["name"]: each["spec"] for each in found if each["kind"] == "Deployment"}
-
-    def shared(spec: Object) -> Object:
-        """Without the settings that only the chart has values for."""
-        pod = json.loads(json.dumps(spec["template"]["spec"]))
-        (container,) = pod["containers"]
-        env = {each["name"]: each for each in container["env"]}
-        container["env"] = {name: each for name, each in env.items() if name not in ("RUST_LOG", "ENVIRONMENTS")}
-        container.pop("imagePullPolicy", None)
-        for mount in container["volumeMounts"]:
-            mount.setdefault("readOnly", False)
-        return {**pod, "replicas": spec["replicas"], "strategy": spec["strategy"], "selector": spec["selector"]}
-
-    chart, overlay = helm_template(), list(built(PRODUCTION))
-    identity = [sorted((each["kind"], each["metadata"]["name"]) for each in found) for found in (chart, overlay)]
-    assert identity[0] == identity[1]
-    for name, spec in pods(overlay).items():
-        assert shared(pods(chart)[name]) == shared(spec)
-
-
-def test_the_alerts_of_the_chart_are_those_of_the_manifests() -> None:
-    rule = one("server/monitoring", "PrometheusRule", "flux-resourceset")
-    assert yaml.safe_load((CHART / "prometheus-rules.yaml").read_text()) == rule["spec"]
 
 
 # What the server's manifests say

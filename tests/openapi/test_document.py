@@ -178,6 +178,12 @@ def test_nothing_is_defined_that_nothing_refers_to(document: Json) -> None:
             assert [name for name in found if f'#/components/{section}/{name}"' not in text] == []
 
 
+def test_no_schema_and_no_answer_share_a_name(document: Json) -> None:
+    """Generators of clients make a type of each."""
+    components = document["components"]
+    assert not components["schemas"].keys() & components["responses"].keys()
+
+
 def test_operation_ids_are_unique(document: Json) -> None:
     ids = [operation["operationId"] for _, _, operation in operations(document)]
     assert len(ids) == len(set(ids))

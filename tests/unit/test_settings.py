@@ -87,9 +87,14 @@ def test_a_short_token_is_warned_about_where_it_counts_and_never_shown() -> None
     assert [w.split()[0] for w in read(**short).warnings] == ["AUTH_TOKEN"]  # a read-only server has no use for the other
 
 
-def test_a_missing_write_token_is_warned_about_even_when_a_file_may_hold_some() -> None:
-    (warning,) = Settings.from_env({"API_MODE": "crud", "TOKENS_FILE": "tokens"}).warnings
-    assert "CRUD_AUTH_TOKEN is not set" in warning
+def test_with_a_tokens_file_nothing_is_missing_and_the_read_token_only_reads() -> None:
+    for more in ({}, {"PRODUCTION": "true"}):
+        assert Settings.from_env({"API_MODE": "crud", "TOKENS_FILE": "tokens", **more}).warnings == ()
+        found = read(API_MODE="crud", TOKENS_FILE="tokens", **more)
+        assert [(token.name, token.role) for token in found.tokens] == [("read", "read")]
+        assert found.warnings == ()
+    (warning,) = read(API_MODE="crud", TOKENS_FILE="tokens", CRUD_AUTH_TOKEN=READ).warnings
+    assert "equals AUTH_TOKEN" in warning
 
 
 @pytest.mark.parametrize("slashes", ["///", "////", "/////"])

@@ -243,7 +243,7 @@ def test_a_short_token_is_warned_about_by_its_name_at_the_start_and_when_it_come
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     written(path, f"ada read {'a' * 15}\nbob read {'b' * 16}\n")
-    tokens = Tokens([], path)
+    tokens = Tokens([Token.of("write", "write", "w" * 32)], path)
     assert ["'ada'" in text for text in warnings(caplog)] == [True]
     caplog.clear()
     written(path, f"bob read {'b' * 16}\nzoe read {'z' * 8}\n")
@@ -254,10 +254,24 @@ def test_a_short_token_is_warned_about_by_its_name_at_the_start_and_when_it_come
     assert "zzz" not in caplog.text
 
 
+def test_only_a_writer_whom_nobody_can_write_to_is_warned_about(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    written(path, f"ada read {'a' * 16}\n")
+    Tokens([], path, writable=False)
+    Tokens([Token.of("write", "write", "w" * 32)], path)
+    assert warnings(caplog) == []
+    tokens = Tokens([Token.of("read", "read", "r" * 32)], path)
+    (told,) = warnings(caplog)
+    assert told.startswith("no token can write: set CRUD_AUTH_TOKEN, or add a line with the role write to TOKENS_FILE")
+    caplog.clear()
+    written(path, f"ada read {'a' * 16}\nbob write {'b' * 16}\n")
+    tokens.reload()
+    assert warnings(caplog) == []
+
+
 def test_a_secret_with_several_names_is_warned_about(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     one, other = "1" * 32, "2" * 32
     written(path, f"ada read {one}\nada read {one}\nbob read {one}\nzoe read {other}\n")
-    Tokens([Token.of("read", "read", other)], path)
+    Tokens([Token.of("read", "read", other)], path, writable=False)
     assert [text.rpartition("revoke it ")[2] for text in warnings(caplog)] == ["ada, bob", "read, zoe"]
     assert one not in caplog.text
 

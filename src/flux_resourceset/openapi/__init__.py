@@ -11,7 +11,7 @@ import yaml
 
 from flux_resourceset import __version__, errors
 from flux_resourceset.kinds.model import Kinds, Schema
-from flux_resourceset.openapi import conversion, past_paths, past_schemas, paths, planning, schemas, whereabouts, words
+from flux_resourceset.openapi import building, conversion, past_paths, past_schemas, paths, planning, schemas, whereabouts, words
 
 if TYPE_CHECKING:
     from yaml import SafeDumper as _Fast
@@ -185,7 +185,7 @@ def _parameters() -> dict[str, Schema]:
         "At": query(
             "at",
             "As it was then: a revision, or a time (RFC 3339), which means the newest revision of that time.",
-            {"anyOf": [{**whole, "minimum": 0}, {"type": "string", "format": "date-time"}]},
+            words.ref("RevisionOrTime"),
         ),
         "Limit": query("limit", "At most so many; all if left out.", whole),
         "ChangesLimit": query("limit", "At most so many transactions.", {**whole, "maximum": 1000, "default": 100}),
@@ -212,7 +212,7 @@ def _responses() -> dict[str, Schema]:
         errors.Unavailable: ("Retry-After",),
     }
     return {
-        family.__name__: {
+        building.refusal_name(family): {
             "description": family.title,
             "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in (*more.get(family, ()), "X-Request-Id")},
             "content": {

@@ -53,6 +53,15 @@ def body(schema: Schema, example: Any, media_types: Sequence[str] = JSON, requir
     return {"required": required, "content": content(schema, example, media_types)}
 
 
+def refusal_name(refusal: type[errors.Refusal]) -> str:
+    """Not that of a schema: generators of clients make one type of a response, and another of a schema."""
+    return f"{refusal.__name__}Refusal"
+
+
+def refused(refusal: type[errors.Refusal]) -> Schema:
+    return {"$ref": f"#/components/responses/{refusal_name(refusal)}"}
+
+
 def operation(
     id: str,
     tag: str,
@@ -66,7 +75,7 @@ def operation(
     responses = dict(answers)
     possible: set[type[errors.Refusal]] = {*refusals, *(BODY if body else ()), errors.Internal}
     for refusal in possible:
-        responses[refusal.status] = {"$ref": f"#/components/responses/{refusal.__name__}"}
+        responses[refusal.status] = refused(refusal)
     return {
         "operationId": id,
         "tags": [tag],
@@ -83,7 +92,7 @@ def head(get: Operation) -> Operation:
     head = copy.deepcopy(get)
     head["operationId"] += ".head"
     head["summary"] = f"The headers of: {head['summary']}"
-    titles = {refusal.__name__: refusal.title for refusal in errors.Refusal.__subclasses__()}
+    titles = {refusal_name(refusal): refusal.title for refusal in errors.Refusal.__subclasses__()}
     for status, response in head["responses"].items():
         name = response.get("$ref", "").rpartition("/")[2]
         head["responses"][status] = {"description": titles[name]} if name else response

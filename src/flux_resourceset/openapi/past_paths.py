@@ -77,7 +77,7 @@ def _inputs(kinds: Kinds, samples: Samples) -> dict[str, Item]:
 
 
 def _diff(kinds: Kinds) -> building.Operation:
-    point = {"anyOf": [{"type": "integer", "minimum": 0, "maximum": 10**15 - 1}, {"type": "string", "format": "date-time"}]}
+    point = ref("RevisionOrTime")
     parameters = [
         {**query("from", "Where to begin: a revision, or a time.", point, 1), "required": True},
         query("to", "Where to end; now, if left out.", point),

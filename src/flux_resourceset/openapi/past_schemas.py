@@ -28,7 +28,12 @@ def signature(nullable: bool = False) -> dict[str, Schema]:
 
 
 def schemas() -> dict[str, Schema]:
-    return {"Touch": _touch(), "Origin": _origin(), "Diff": _diff(), **_revert()}
+    return {"RevisionOrTime": _point(), "Touch": _touch(), "Origin": _origin(), "Diff": _diff(), **_revert()}
+
+
+def _point() -> Schema:
+    """By a name: some generators of clients cannot name the parts of a parameter's own anyOf."""
+    return {"anyOf": [_number("A revision.", maximum=10**15 - 1), text("A time (RFC 3339).", format="date-time")]}
 
 
 def _touch() -> Schema:

@@ -215,15 +215,14 @@ def _reference(kinds: Kinds, field: str, kind: Kind, samples: Samples) -> Item:
 
 
 def _patches(kinds: Kinds, samples: Samples) -> Item:
-    values = kinds.clusters.properties["patches"]["additionalProperties"]
     example = (samples.of(kinds.clusters) or {}).get("patches", {})
     part, shown = next(iter(example.items()), ("example", {}))
     path = _path("part", "Id of what is patched; the cluster must have it.", {"type": "string"}, part)
     return _part(
         kinds, "patches", "the Helm values that a cluster adds to one component", path,
-        _answer("The values; empty when there are none.", converted(values, Form.STORED), shown, ("ETag",)),
-        _body(converted(values, Form.NEW), shown),
-        _body(converted(values, Form.PATCH), shown, MERGE_PATCH),
+        _answer("The values; empty when there are none.", ref("Values"), shown, ("ETag",)),
+        _body(ref("NewValues"), shown),
+        _body(ref("ValuesPatch"), shown, MERGE_PATCH),
         samples,
     )  # fmt: skip
 

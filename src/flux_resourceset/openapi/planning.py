@@ -7,6 +7,7 @@ from typing import Any
 
 from flux_resourceset import errors
 from flux_resourceset.kinds.model import Schema
+from flux_resourceset.openapi.building import refused
 from flux_resourceset.openapi.words import array, members, ref, text
 
 Operation = dict[str, Any]
@@ -63,7 +64,8 @@ def planned(operation: Operation) -> None:
     else:
         content = done["content"]["application/json"]
         done["description"] += " With dry_run: the plan."
-        content["schema"] = {"anyOf": [content["schema"], ref("Plan")]}
+        # the plan first: clients take the first that fits, and a plan has all that the answer to a batch has
+        content["schema"] = {"anyOf": [ref("Plan"), content["schema"]]}
         if "ETag" in done.get("headers", {}):
             done["headers"]["ETag"] = {
                 "description": "Names this state of the document; a plan has none.",
@@ -71,7 +73,7 @@ def planned(operation: Operation) -> None:
             }
         responses["200"] = done
     for refusal in _REFUSALS:
-        responses.setdefault(str(refusal.status), {"$ref": f"#/components/responses/{refusal.__name__}"})
+        responses.setdefault(str(refusal.status), refused(refusal))
     operation["responses"] = {status: responses[status] for status in sorted(responses)}
 
 

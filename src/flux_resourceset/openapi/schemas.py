@@ -14,9 +14,9 @@ from flux_resourceset import errors
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.kinds.fields import sample, sample_object
 from flux_resourceset.kinds.model import Kind, Kinds, Referenced, Schema
-from flux_resourceset.openapi import application_schemas, planning
+from flux_resourceset.openapi import application_schemas, named_models, planning
 from flux_resourceset.openapi.conversion import Form, converted, nullable
-from flux_resourceset.openapi.words import array, members, ref, text
+from flux_resourceset.openapi.words import array, free, members, ref, text
 
 CHECKSUM = "sha256:" + 64 * "0"
 STREAM = (  # of events, as text
@@ -164,11 +164,12 @@ def _fleet_input(cluster: Schema) -> Schema:
 
 
 _REVISION: Schema = {"type": "integer", "minimum": 0, "description": "Revision of the fleet.", "example": 12}
-_DOCUMENT: Schema = {"type": "object", "nullable": True, "description": "The document; null where there is none."}
+_DOCUMENT: Schema = free("The document; null where there is none.", nullable=True)
 
 
 def shared(kinds: Kinds) -> dict[str, Schema]:
     return {
+        **named_models.values(kinds),
         "Health": members({"status": {"type": "string", "enum": ["ok"], "description": "That the server is well."}}),
         **_problems(),
         **_log(),
@@ -226,8 +227,8 @@ def _problems() -> dict[str, Schema]:
         "summary": ref("PlanSummary"),
         "removals": {"type": "integer", "minimum": 0, "description": "How many inputs would be removed."},
         "clusters": {"description": "How many clusters are concerned; where a freeze refuses, the first 20 ids of them."},
-        "first": array({"type": "object"}, "The first 20 inputs that would be removed, each with cluster and view."),
-        "freezes": array({"type": "object"}, "The freezes that refuse, each with id, reason and until."),
+        "first": array(free(), "The first 20 inputs that would be removed, each with cluster and view."),
+        "freezes": array(free(), "The freezes that refuse, each with id, reason and until."),
         "confirm": {
             "type": "object",
             "description": "The headers with which the write passes.",
@@ -296,7 +297,7 @@ def _kind_list() -> dict[str, Schema]:
         "cluster_field": text("Array of clusters that refers to it; null if none does.", nullable=True),
         "patches": {"type": "boolean", "description": "Whether clusters may patch it."},
         "overrides": array(words, "Fields of references that beat the definition's."),
-        "reference": {"type": "object", "description": "JSON Schemas of the fields that references hold besides id."},
+        "reference": free("JSON Schemas of the fields that references hold besides id."),
         "nest": {
             "type": "object",
             "description": "Objects of its inputs that hold several of its fields.",
@@ -305,7 +306,7 @@ def _kind_list() -> dict[str, Schema]:
         "dependencies": text("Field that names what it depends on; null if none does.", nullable=True),
         "filters": array(words, "Fields that lists can be filtered by."),
         "methods": {"type": "object", "description": "Methods by level.", "additionalProperties": array(words, "Methods.")},
-        "schema": {"type": "object", "description": "JSON Schema (2020-12) of a document."},
+        "schema": free("JSON Schema (2020-12) of a document."),
         "resourceset": text("The ResourceSet that stands beside the kind's file; null if none does.", nullable=True),
     }
     schema = members(description)
@@ -336,9 +337,9 @@ def _batch(kinds: Kinds) -> dict[str, Schema]:
     }
     operations = {"type": "array", "maxItems": 10_000, "items": ref("Operation"), "description": "Carried out in order."}
     return {
-        "Operation": {
-            "oneOf": [*_document_operations(kinds), *_cluster_operations(kinds), *application_schemas.operations(kinds)]
-        },
+        **named_models.operations(
+            [*_document_operations(kinds), *_cluster_operations(kinds), *application_schemas.operations(kinds)]
+        ),
         **application_schemas.schemas(),
         "Batch": members({"operations": operations}),
         "BatchResult": members({**result, "kept": application_schemas.KEPT}, list(result)),
@@ -357,7 +358,7 @@ def _operation(words: list[str], names: list[str], more: dict[str, Schema], requ
 
 def _document_operations(kinds: Kinds) -> Iterator[Schema]:
     names = list(kinds.by_name)
-    document = {"type": "object", "description": "The document, or a merge patch of it."}
+    document = free("The document, or a merge patch of it.")
     yield _operation(["create", "replace", "patch"], names, {"document": document}, ["document"])
     force = {"type": "boolean", "default": False, "description": "Delete it even though clusters use it."}
     yield _operation(["delete"], names, {"force": force})
@@ -370,11 +371,12 @@ def _cluster_operations(kinds: Kinds) -> Iterator[Schema]:
         "selector": nullable(text("Label selector for the clusters that are meant.", example="zone=edge")),
         "environment": nullable(text("Environment of the clusters that are meant.", enum=list(kinds.environments))),
     }
-    said = {"anyOf": [{"required": [name]} for name in which]}
+    # at least one of them; within allOf, for beside `properties` generators of clients take anyOf for the whole
+    said = {"allOf": [{"anyOf": [{"required": [name]} for name in which]}]}
     referenced = [kind.name for kind in kinds.referenced]
     patched = [kind.name for kind in kinds.patched]
-    reference = {"type": "object", "description": "Fields of the reference; what is left out stays as it is."}
-    values = {"type": "object", "description": "Merge patch of the Helm values; null removes a key."}
+    reference = free("Fields of the reference; what is left out stays as it is.")
+    values = free("Merge patch of the Helm values; null removes a key.")
     only = {"type": "boolean", "default": False, "description": "Refuse, with 404, a cluster that does not have it yet."}
     if referenced:
         yield _operation(["assign"], referenced, {"document": reference, "only_assigned": only, **which}) | said

@@ -29,3 +29,8 @@ def text(description: str, **more: Any) -> Schema:
 
 def array(items: Schema, description: str) -> Schema:
     return {"type": "array", "description": description, "items": items}
+
+
+def free(description: str = "", **more: Any) -> Schema:
+    """An object with any members; said in so many words, for some generators take silence for an empty one."""
+    return {"type": "object", "additionalProperties": True, **({"description": description} if description else {}), **more}

@@ -3,36 +3,12 @@
 {{- $values := .root.Values -}}
 metadata:
   labels:
-    app: {{ .name }}
-    app.kubernetes.io/part-of: flux-resourceset
+    {{- merge (dict "app" .name "app.kubernetes.io/part-of" (include "flux-resourceset.partOf" .root)) $values.podLabels | toYaml | nindent 4 }}
   annotations:
-    checksum/kinds: {{ $values.kinds | toJson | sha256sum }}
+    {{- merge (dict "checksum/kinds" ($values.kinds | toJson | sha256sum)) $values.podAnnotations | toYaml | nindent 4 }}
 spec:
-  serviceAccountName: flux-api
-  automountServiceAccountToken: false
-  enableServiceLinks: false
-  {{- with $values.image.pullSecrets }}
-  imagePullSecrets:
-    {{- range . }}
-    - name: {{ . | quote }}
-    {{- end }}
-  {{- end }}
-  securityContext:
-    runAsNonRoot: true
-    runAsUser: 10001
-    runAsGroup: 10001
-    fsGroup: 10001
-    fsGroupChangePolicy: OnRootMismatch
-    seccompProfile:
-      type: RuntimeDefault
-  affinity:
-    podAffinity:
-      # readers and writer share a file, and with it a node; the first of them may start anywhere
-      requiredDuringSchedulingIgnoredDuringExecution:
-        - topologyKey: kubernetes.io/hostname
-          labelSelector:
-            matchLabels:
-              app.kubernetes.io/part-of: flux-resourceset
+  {{- include "flux-resourceset.account" .root | nindent 2 }}
+  {{- include "flux-resourceset.placement" .root | nindent 2 }}
   containers:
     - name: flux-api
       image: {{ include "flux-resourceset.image" .root | quote }}
@@ -69,25 +45,15 @@ spec:
         - name: GUARD_MAX_CLUSTERS
           value: {{ $values.guards.maxClusters | quote }}
         {{- end }}
-        - name: AUTH_TOKEN
-          valueFrom:
-            secretKeyRef:
-              name: {{ $values.tokens.readSecret | quote }}
-              key: token
-        {{- if and (eq .mode "crud") $values.tokens.writeSecret }}
-        - name: PRODUCTION
-          value: "true"
-        - name: CRUD_AUTH_TOKEN
-          valueFrom:
-            secretKeyRef:
-              name: {{ $values.tokens.writeSecret | quote }}
-              key: token
-        {{- end }}
+        {{- include "flux-resourceset.tokens" . | nindent 8 }}
         - name: RUST_LOG
           value: {{ $values.logLevel }}
         {{- range $name, $value := $values.env }}
         - name: {{ $name }}
           value: {{ $value | quote }}
+        {{- end }}
+        {{- with $values.extraEnv }}
+        {{- toYaml . | nindent 8 }}
         {{- end }}
       resources:
         {{- toYaml .resources | nindent 8 }}
@@ -126,17 +92,34 @@ spec:
           mountPath: /kinds
           readOnly: true
         {{- end }}
+        {{- if $values.tokensFile.existingSecret }}
+        - name: tokens
+          mountPath: /tokens # no subPath: a file that is mounted with one never changes
+          readOnly: true
+        {{- end }}
+        {{- with $values.extraVolumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
   volumes:
     - name: data
       persistentVolumeClaim:
-        claimName: {{ $values.storage.existingClaim | default "flux-api-data" }}
+        claimName: {{ $values.storage.existingClaim | default (printf "%s-data" (include "flux-resourceset.fullname" .root)) }}
     - name: seed
       configMap:
-        name: flux-api-seed-data
+        name: {{ include "flux-resourceset.fullname" .root }}-seed-data
     {{- if $values.kinds }}
     - name: kinds
       configMap:
-        name: flux-api-kinds
+        name: {{ include "flux-resourceset.fullname" .root }}-kinds
+    {{- end }}
+    {{- with $values.tokensFile.existingSecret }}
+    - name: tokens
+      secret:
+        secretName: {{ . | quote }}
+        defaultMode: 0440 # others must not be able to read it, or the server refuses it
+    {{- end }}
+    {{- with $values.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
     {{- end }}
 {{- end }}
 
@@ -153,13 +136,13 @@ spec:
 apiVersion: v1
 kind: Service
 metadata:
-  name: {{ . }}
+  name: {{ .name }}
   labels:
-    app: {{ . }}
-    app.kubernetes.io/part-of: flux-resourceset
+    app: {{ .name }}
+    app.kubernetes.io/part-of: {{ include "flux-resourceset.partOf" .root }}
 spec:
   selector:
-    app: {{ . }}
+    app: {{ .name }}
   ports:
     - name: http
       port: 8080
@@ -191,4 +174,25 @@ spec:
                 name: {{ .name }}
                 port:
                   name: http
+{{- end }}
+
+{{/* As whom a pod runs: an account without any right, and nobody of the node's. */}}
+{{- define "flux-resourceset.account" -}}
+serviceAccountName: {{ include "flux-resourceset.fullname" . }}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . | quote }}
+  {{- end }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 10001
+  runAsGroup: 10001
+  fsGroup: 10001
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile:
+    type: RuntimeDefault
 {{- end }}
