@@ -148,7 +148,7 @@ def test_completion_offers_commands_options_ids_and_files(cli: Cli, offline: Cli
     assert offered("age", of=cli) == ["agent"]
     assert "--dry-run" in offered("namespace", "delete", "x", "")
     assert offered("--context", "") == []
-    offline.ok("config", "set-context", "home", "--url", "http://127.0.0.1:1", "--token", "-", stdin="a-token-of-mine")
+    offline.ok("config", "set-context", "home", "--url", "http://127.0.0.1:1", "--token", "-", "--no-verify", stdin="a-token-of-mine")
     assert offered("--context", "") == ["home"]
     wrong = offline.home / "wrong"
     (wrong / "flux-resourceset").mkdir(parents=True)

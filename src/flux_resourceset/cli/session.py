@@ -47,10 +47,7 @@ class Session:
 
     @functools.cached_property
     def target(self) -> config.Target:
-        target = config.target(self.environment, self.values.text("context"))
-        if self.values.text("context") and self.environment.get(config.URL):
-            self.say(f"note: {config.URL} is set, and wins over the context")
-        return target
+        return config.target(self.environment, self.values.text("context"))
 
     @functools.cached_property
     def client(self) -> Client:
@@ -59,13 +56,17 @@ class Session:
 
     def connect(self, within: float | None = None) -> Client:
         """A connection of its own; `within` so many seconds everything must be over."""
-        from flux_resourceset import client
-
         url = self.target.require(config.URL)
         tokens: dict[Role, str] = {"read": self._token(config.TOKEN)}
         if self.target.known.get(config.WRITE_TOKEN):
             tokens["write"] = self._token(config.WRITE_TOKEN)
-        self.check_url(url, config.URL if self.environment.get(config.URL) else "the url of the context")
+        self.check_url(url, self.target.named(config.URL))
+        return self.connect_to(url, tokens, within)
+
+    def connect_to(self, url: str, tokens: Mapping[Role, str], within: float | None = None) -> Client:
+        """A connection to any server, with the tokens that are for it."""
+        from flux_resourceset import client
+
         try:
             return client.Client(
                 url,
@@ -81,9 +82,12 @@ class Session:
             raise failures.usage(str(exc)) from exc
 
     def _token(self, variable: str) -> str:
-        token = self.target.require(variable)
+        return self.checked_token(self.target.require(variable), variable)
+
+    @staticmethod
+    def checked_token(token: str, where: str) -> str:
         if not token.isascii() or not token.isprintable() or " " in token:
-            raise failures.usage(f"{variable} holds something that cannot be a token: blanks or characters beyond ASCII")
+            raise failures.usage(f"{where} holds something that cannot be a token: blanks or characters beyond ASCII")
         return token
 
     @staticmethod

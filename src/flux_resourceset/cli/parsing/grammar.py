@@ -110,7 +110,7 @@ GLOBALS = (
         choices=("table", "wide", "json", "yaml", "name"),
     ),
     Option(
-        "--context", "Context of the configuration file to use; environment variables win over it.", "NAME", completes="context"
+        "--context", "Context of the configuration file to use; it wins over environment variables.", "NAME", completes="context"
     ),
     Option("--reason", "Why this is done; stored in the change log with every write.", "TEXT"),
     Option("--timeout", "Seconds to wait for the server; 60 if not given.", "SECONDS"),
