@@ -230,6 +230,11 @@ def narrowed(entry: Entry, change: Change) -> Entry:
     return msgspec.structs.replace(entry, changes=(change,), decommissioned=(), vanished=(), forgone=())
 
 
+def signed(entry: Entry) -> Entry:
+    """The entry without what it changed and brought along."""
+    return msgspec.structs.replace(entry, changes=(), decommissioned=(), vanished=(), forgone=())
+
+
 def timestamp(moment: datetime.datetime) -> str:
     """UTC in a fixed width, so that text order is time order."""
     return moment.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 Document = Mapping[str, Any]
@@ -65,8 +65,7 @@ def assignments(
 
 def part(kind: Referenced, item: Assignment) -> Input:
     """An input but for its cluster: the same for all clusters that say the same of a definition."""
-    # the definition, then the reference: an override that is null or absent leaves the definition's value
-    result = {**item.definition, **{name: value for name, value in item.reference.items() if value is not None}}
+    result = {**item.definition, **_said(item.reference)}
     if kind.patches:
         result["patches"] = item.patches
     if kind.dependencies:
@@ -74,6 +73,17 @@ def part(kind: Referenced, item: Assignment) -> Input:
     for group, names in kind.nest.items():
         result[group] = {name: result.pop(name) for name in names if name in result}
     return {name: _without_nulls(value) for name, value in result.items() if value is not None}
+
+
+def at_work(definition: Document, reference: Document, names: Iterable[str]) -> Input:
+    """Of these fields the values that count on a cluster which refers to a definition so; nothing of those without one."""
+    said = {**definition, **_said(reference)}
+    return {name: _without_nulls(said[name]) for name in names if said.get(name) is not None}
+
+
+def _said(reference: Document) -> Input:
+    """An override that is null or absent leaves the definition's value."""
+    return {name: value for name, value in reference.items() if value is not None}
 
 
 def identity(cluster: Document) -> Input:

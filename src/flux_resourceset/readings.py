@@ -8,12 +8,13 @@ from typing import NamedTuple, TypeVar
 from flux_resourceset import errors, fleet, history, provenance, reverts, rules, threads
 from flux_resourceset.answers import compressed
 from flux_resourceset.budgets import Budget
-from flux_resourceset.changes import Document, Entry, Query, Stored
+from flux_resourceset.changes import Document, Entry, Query, Stored, Tombstone
 from flux_resourceset.drafts import Draft
 from flux_resourceset.follower import Follower, damage_reported
 from flux_resourceset.history import Diff, Past, Point
-from flux_resourceset.kinds.model import CLUSTERS
+from flux_resourceset.kinds.model import CLUSTERS, Referenced
 from flux_resourceset.store import replaced_meanwhile
+from flux_resourceset.usage import Usage
 
 T = TypeVar("T")
 
@@ -30,6 +31,17 @@ class Listed(NamedTuple):
 class Documented(NamedTuple):
     revision: int  # of the fleet
     stored: Stored
+
+
+class Used(NamedTuple):
+    revision: int
+    usage: Usage
+
+
+class Buried(NamedTuple):
+    revision: int
+    total: int
+    rows: list[Document]  # by DNS name
 
 
 class Answered(NamedTuple):
@@ -59,6 +71,33 @@ class Readings:
         state = await self._follower.fresh()
         stored = state.get(kind, id)
         return Documented(state.revision, stored) if stored else None
+
+    async def usage(self, kind: Referenced, id: str | None, matches: Matches) -> Used | None:
+        """Which of the clusters that match use what of a kind, or one definition of it; None: there is no such definition."""
+        state = await self._follower.fresh()
+        if id is not None and id not in state.documents[kind.name]:
+            return None
+        clusters, definitions = state.documents[CLUSTERS], state.documents[kind.name]
+        if id is None:
+            found = dict(clusters), dict(definitions)  # they go on changing, and the search is in a thread
+        else:
+            users = state.users.get((kind.name, id), frozenset())
+            found = {user: clusters[user] for user in users}, {id: definitions[id]}
+        return Used(state.revision, await threads.run(threads.FOR_READS, _used, kind, *found, matches))
+
+    async def tombstones(self, offset: int, end: int | None) -> Buried:
+        """Clusters that were decommissioned, with what the log says of it. Grows with tombstones."""
+        state = await self._follower.fresh()
+        epoch, every = state.epoch, dict(state.tombstones)
+
+        def work(past: Past) -> list[Document]:
+            if past.store.epoch() != epoch:
+                raise replaced_meanwhile()
+            wanted = [every[dns] for dns in sorted(every)[offset:end]]
+            signatures = past.store.signatures({tombstone.revision for tombstone in wanted})
+            return [_buried(tombstone, signatures.get(tombstone.revision)) for tombstone in wanted]
+
+        return Buried(state.revision, len(every), await self._past(work))
 
     async def state(self, at: Point | None = None) -> fleet.Fleet:
         """The whole fleet, standing still."""
@@ -182,6 +221,16 @@ def _entry(past: Past, revision: int) -> list[Entry]:
 
 def _matching(stored: dict[str, Stored], matches: Matches) -> list[Document]:
     return [body for body in (stored[id].body for id in sorted(stored)) if matches(body)]
+
+
+def _used(kind: Referenced, clusters: dict[str, Stored], definitions: dict[str, Stored], matches: Matches) -> Usage:
+    return Usage(kind, _matching(clusters, matches), {id: stored.body for id, stored in definitions.items()})
+
+
+def _buried(tombstone: Tombstone, entry: Entry | None) -> Document:
+    """Where the entry was folded away, nothing but nulls tells of it; its revision is known all the same."""
+    named = {"id": tombstone.id, "cluster_dns": tombstone.dns}
+    return {**named, **history.signature(entry), "revision": tombstone.revision}
 
 
 def _fleet_list(still: fleet.Fleet, matches: Matches, filters: Iterable[str], packed: bool) -> bytes:

@@ -28,6 +28,7 @@ from flux_resourceset import (
     openapi,
     retirement,
     settings,
+    strict_yaml,
     tokens,
     transfer,
     upkeep,
@@ -196,9 +197,14 @@ def _openapi_file(configured: settings.Settings) -> bytes | None:
     if configured.openapi_file is None:
         return None
     try:
-        return configured.openapi_file.read_bytes()
+        document = configured.openapi_file.read_bytes()
+        openapi.as_json(document)  # which is served, too
     except OSError as exc:
         raise errors.StartupError(f"OPENAPI_FILE {configured.openapi_file}: {exc.strerror}") from exc
+    except (*strict_yaml.ERRORS, TypeError) as exc:  # TypeError: what JSON has no word for
+        line, why = strict_yaml.reason(exc)
+        raise errors.StartupError(f"OPENAPI_FILE {configured.openapi_file}:{line or 1}: {why}") from exc
+    return document
 
 
 def _listen(host: str, port: int) -> socket.socket:

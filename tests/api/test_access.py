@@ -61,6 +61,13 @@ MATRIX = {  # what a stranger gets, a reader, a writer, a token of the demo clus
     "GET /health": ANYBODY,
     "HEAD /ready": ANYBODY,
     "GET /openapi.yaml": ANYBODY,
+    "GET /openapi.json": ANYBODY,
+    "DELETE /openapi.json": (405,) * 5,
+    "GET /usage/namespaces": READERS,
+    "HEAD /usage/namespaces/podinfo": READERS,
+    "GET /usage/clusters": (401, 404, 404, 403, 403),
+    "GET /usage": (401, 404, 404, 403, 403),
+    "GET /tombstones": READERS,
     "POST /health": (405,) * 5,
     "DELETE /openapi.yaml": (405,) * 5,
     "GET /health/": (401, 404, 404, 403, 403),
@@ -140,7 +147,7 @@ def test_every_route_and_method_keeps_the_rules(server: live.Server) -> None:
                 stranger, reader, bound = (
                     client.request(method, path, headers=bearer(token)).status_code for token in (None, live.READ, BOUND)
                 )
-                if path in ("/health", "/ready", "/openapi.yaml"):
+                if path in ("/health", "/ready", "/openapi.yaml", "/openapi.json"):
                     good = stranger == reader == bound == (200 if method in ("GET", "HEAD") else 405)
                 else:
                     reads = method in ("GET", "HEAD")
@@ -228,6 +235,9 @@ def test_a_read_only_server_binds_tokens_too(read_only: live.Server) -> None:
             "/clusters",
             "/nothing",
             "/openapi.yaml",
+            "/openapi.json",
+            "/usage/namespaces",
+            "/tombstones",
         ):
             for method in METHODS:
                 assert client.request(method, path).status_code == 403

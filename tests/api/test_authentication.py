@@ -106,7 +106,7 @@ def test_a_token_in_the_query_string_counts_for_nothing(stranger: httpx.Client) 
     assert_problem(stranger.get(FLUX, params={"token": live.READ, "access_token": live.READ}), 401)
 
 
-@pytest.mark.parametrize("path", ["/health", "/ready", "/openapi.yaml"])
+@pytest.mark.parametrize("path", ["/health", "/ready", "/openapi.yaml", "/openapi.json"])
 @pytest.mark.parametrize("value", [None, "Bearer wrong", f"Bearer {live.READ}"])
 def test_the_public_paths_ask_for_no_token_and_ignore_one(stranger: httpx.Client, path: str, value: str | None) -> None:
     assert stranger.get(path, headers={"Authorization": value} if value else {}).status_code == 200

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 import live
@@ -67,9 +68,14 @@ def test_the_openapi_document_is_yaml_and_can_be_given_by_a_file(stranger: httpx
     assert response.status_code == 200
     assert "yaml" in response.headers["content-type"]
     assert "openapi: 3.0.3" in response.text
+    same = stranger.get("/openapi.json")
+    assert same.headers["content-type"] == "application/json"
+    assert same.json() == yaml.load(response.text, Loader=yaml.CSafeLoader)
     own = tmp_path / "own.yaml"
     own.write_bytes(b"openapi: 3.0.3\ninfo: {title: mine}\n")
     with live.serving(tmp_path, OPENAPI_FILE=str(own), OPENAPI_PUBLIC="false", STORE_BACKEND="memory") as server:
         assert_problem(httpx.get(server.url + "/openapi.yaml"), 401)
+        assert_problem(httpx.get(server.url + "/openapi.json"), 401)
         with server.client(live.READ) as client:
             assert client.get("/openapi.yaml").content == own.read_bytes()
+            assert client.get("/openapi.json").json() == {"openapi": "3.0.3", "info": {"title": "mine"}}

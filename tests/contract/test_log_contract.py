@@ -231,3 +231,14 @@ def test_a_restore_begins_a_whole_log(logged: Store, peer: Store) -> None:
     assert (peer.base(), peer.entries(0)) == (0, history)
     commit(peer, entry(2, create("n", "y")))
     assert set(bodies(logged, "n")) == {"x", "y"}
+
+
+# Who wrote
+
+
+def test_signatures_are_entries_without_what_they_changed(logged: Store, peer: Store) -> None:
+    bare = {each.revision: msgspec.structs.replace(each, changes=(), decommissioned=()) for each in LOG}
+    assert logged.signatures([5, 2, 2]) == peer.signatures({2, 5}) == {2: bare[2], 5: bare[5]}
+    assert logged.signatures([0, 6, 99]) == {}
+    fold(logged, 2)
+    assert logged.signatures(range(9)) == peer.signatures(range(9)) == {revision: bare[revision] for revision in (3, 4, 5)}

@@ -51,6 +51,12 @@ def test_the_text_says_what_the_document_says(known: model.Kinds) -> None:
     assert yaml.safe_load(text) == openapi.document(known, writable=False)
 
 
+def test_the_json_is_the_same_document(known: model.Kinds) -> None:
+    text = openapi.text(known, writable=True)
+    assert json.loads(openapi.as_json(text)) == yaml.safe_load(text)
+    assert openapi.as_json(b"a: {200: 2026-01-31}") == b'{"a":{"200":"2026-01-31"}}'  # as people write it
+
+
 def test_the_committed_document_is_fresh() -> None:
     committed = (live.ROOT / "openapi" / "openapi.yaml").read_bytes()
     assert committed == openapi.text(kind_files.load(), writable=True), "openapi/openapi.yaml is stale: run `make generate`"
@@ -85,11 +91,12 @@ def test_what_asks_for_a_token_can_be_forbidden_and_what_is_public_says_so(
             by_access.setdefault(endpoint.access, set()).add(f"{method} {route.path}")
     public = by_access[Access.PUBLIC]
     assert by_access[Access.KNOWN] == {"GET /whoami", "HEAD /whoami"}
-    assert public == {f"{method} {path}" for method in ("GET", "HEAD") for path in ("/health", "/ready", "/openapi.yaml")}
+    open_paths = ("/health", "/ready", "/openapi.yaml", "/openapi.json")
+    assert public == {f"{method} {path}" for method in ("GET", "HEAD") for path in open_paths}
     for path, method, operation in operations(document):
         name = f"{method.upper()} {path}"
         assert (operation.get("security") == []) == (name in public), name
-        if name not in public or path == "/openapi.yaml":  # which can be made to ask for a token
+        if name not in public or path.startswith("/openapi."):  # which can be made to ask for a token
             needed = {"401"} if name in by_access[Access.KNOWN] else {"401", "403"}
             assert needed <= operation["responses"].keys(), name
 
@@ -159,7 +166,7 @@ def test_every_refusal_is_an_answer_of_some_operation(known: model.Kinds) -> Non
 def test_only_public_paths_go_without_a_token(document: Json) -> None:
     assert document["security"] == [{"bearer": []}, {"basic": []}]
     open_paths = {path for path, _, operation in operations(document) if operation.get("security") == []}
-    assert open_paths == {"/health", "/ready", "/openapi.yaml"}
+    assert open_paths == {"/health", "/ready", "/openapi.yaml", "/openapi.json"}
     for path, _, operation in operations(document):
         assert path in ("/health", "/ready") or "401" in operation["responses"]
 

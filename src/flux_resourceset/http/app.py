@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from flux_resourceset import __version__, errors
+from flux_resourceset import __version__, errors, openapi
 from flux_resourceset.follower import Follower
 from flux_resourceset.http import (
     auth,
@@ -30,6 +30,7 @@ from flux_resourceset.http import (
     poll,
     problems,
     reverting,
+    whereabouts,
 )
 from flux_resourceset.http import log as change_log
 from flux_resourceset.http.auth import Access
@@ -106,6 +107,7 @@ def routes(
         "/health": {"GET": Endpoint(Access.PUBLIC, own.health)},
         "/ready": {"GET": Endpoint(Access.PUBLIC, own.ready)},
         "/openapi.yaml": {"GET": Endpoint(Access.PUBLIC if openapi_public else Access.READ, own.openapi)},
+        "/openapi.json": {"GET": Endpoint(Access.PUBLIC if openapi_public else Access.READ, own.openapi_json)},
         "/metrics": {"GET": Endpoint(Access.READ, own.metrics)},
         "/whoami": {"GET": Endpoint(Access.KNOWN, own.whoami)},
         "/api/v2/flux/clusters": {"GET": Endpoint(Access.READ, polled.clusters)},
@@ -115,6 +117,7 @@ def routes(
     if writable:
         table |= _crud_routes(kinds, crud.CrudRoutes(ledger))
         table |= _history_routes(kinds, history.HistoryRoutes(ledger.follower))
+        where = whereabouts.WhereaboutsRoutes(ledger.follower)
         many, reverts = bulk.BulkRoutes(ledger), reverting.RevertRoutes(ledger)
         logged = change_log.LogRoutes(ledger.follower, followed or feed.Feed(ledger.follower, measures))
         table |= {
@@ -122,6 +125,9 @@ def routes(
             "/revert": {"POST": Endpoint(Access.WRITE_UNLESS_DRY_RUN, reverts.fleet)},
             "/changes": {"GET": Endpoint(Access.READ, logged.changes)},
             "/changes/{revision}": {"GET": Endpoint(Access.READ, logged.change)},
+            "/usage/{kind}": {"GET": Endpoint(Access.READ, where.usage)},
+            "/usage/{kind}/{id}": {"GET": Endpoint(Access.READ, where.usage)},
+            "/tombstones": {"GET": Endpoint(Access.READ, where.tombstones)},
             "/kinds": {"GET": Endpoint(Access.READ, many.kinds)},
             "/plan": {"POST": Endpoint(Access.READ, many.plan)},
             "/batch": {"POST": Endpoint(Access.WRITE_UNLESS_DRY_RUN, many.batch)},
@@ -217,6 +223,9 @@ class _OwnRoutes:
         principal: Principal = request.state.principal
         bound = {} if principal.clusters is None else {"clusters": sorted(principal.clusters)}
         return messages.json_response({"name": principal.name, "role": "write" if principal.may_write else "read", **bound})
+
+    async def openapi_json(self, request: Request) -> Response:
+        return await long_answers.whole_answer(request, lambda: openapi.as_json(self._document()), "application/json")
 
     async def metrics(self, request: Request) -> Response:
         messages.query(request)

@@ -6,16 +6,19 @@ import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import yaml
 
 from flux_resourceset import __version__, errors
 from flux_resourceset.kinds.model import Kinds, Schema
-from flux_resourceset.openapi import conversion, identities, past_paths, past_schemas, paths, planning, schemas, words
+from flux_resourceset.openapi import conversion, identities, past_paths, past_schemas, paths, planning, schemas, whereabouts, words
 
 if TYPE_CHECKING:
     from yaml import SafeDumper as _Fast
+    from yaml import SafeLoader as _FastLoader
 else:
     _Fast = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times as fast, where PyYAML was built with libyaml
+    _FastLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _DESCRIPTION = """\
 What every cluster of a fleet should run. The Flux Operator of each cluster polls the paths under `/api/v2/flux/`; \
@@ -43,7 +46,7 @@ def document(kinds: Kinds, *, writable: bool) -> dict[str, Any]:
         "parameters": _parameters(),
         "headers": _HEADERS,
         "responses": _responses(),
-        "schemas": known | schemas.shared(kinds) | past_schemas.schemas() | identities.schemas(),
+        "schemas": known | schemas.shared(kinds) | past_schemas.schemas() | identities.schemas() | whereabouts.schemas(),
     }
     return {
         "openapi": "3.0.3",
@@ -73,6 +76,12 @@ class Lazy:
 
     def __call__(self) -> bytes:
         return self._make()
+
+
+@functools.lru_cache(maxsize=1)
+def as_json(text: bytes) -> bytes:
+    """The same document, whoever wrote it as YAML; yaml.YAMLError or TypeError if it is none."""
+    return msgspec.json.encode(yaml.load(text, Loader=_FastLoader))  # noqa: S506  # a safe one
 
 
 class _Dumper(_Fast):
@@ -241,7 +250,7 @@ def _problem(refusal: type[errors.Refusal]) -> dict[str, Any]:
 
 def _tags(kinds: Kinds, served: dict[str, Any]) -> list[Schema]:
     used = {tag for item in served.values() for part in item.values() if isinstance(part, dict) for tag in part["tags"]}
-    every = {kind.name: kind.description for kind in kinds} | paths.TAGS | past_paths.TAGS
+    every = {kind.name: kind.description for kind in kinds} | paths.TAGS | past_paths.TAGS | whereabouts.TAGS
     return [{"name": name, "description": description} for name, description in every.items() if name in used]
 
 

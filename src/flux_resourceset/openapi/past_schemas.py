@@ -15,7 +15,7 @@ def _number(description: str, **more: Any) -> Schema:
 _OPERATION: Schema = {"type": "string", "enum": ["create", "update", "delete"], "description": "What was done."}
 
 
-def _signature(nullable: bool = False) -> dict[str, Schema]:
+def signature(nullable: bool = False) -> dict[str, Schema]:
     """Who made a change."""
     known: Schema = {"nullable": True} if nullable else {}
     return {
@@ -33,7 +33,7 @@ def schemas() -> dict[str, Schema]:
 
 def _touch() -> Schema:
     fields = array(ref("FieldChange"), "What it changed; a document that is not there has no fields.")
-    return members({**_signature(), "operation": _OPERATION, "fields": fields})
+    return members({**signature(), "operation": _OPERATION, "fields": fields})
 
 
 def _origin() -> Schema:
@@ -47,7 +47,7 @@ def _origin() -> Schema:
         "kind": text("Kind of the document that says so."),
         "id": text("Its id."),
         "field": text("JSON pointer to where it says so.", example="/platform_components/podinfo/oci_tag"),
-        **_signature(nullable=True),
+        **signature(nullable=True),
     }
     return members({**told, **whence}, list(told))
 

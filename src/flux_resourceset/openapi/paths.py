@@ -7,7 +7,7 @@ from typing import Any
 from flux_resourceset import errors, flux_limits
 from flux_resourceset.kinds.fields import sample
 from flux_resourceset.kinds.model import CLUSTERS, Kind, Kinds, Referenced, Schema
-from flux_resourceset.openapi import building, identities, past_paths, planning
+from flux_resourceset.openapi import building, identities, past_paths, planning, whereabouts
 from flux_resourceset.openapi.building import MERGE_PATCH, Item, Operation, Refusals
 from flux_resourceset.openapi.conversion import Form, converted
 from flux_resourceset.openapi.schemas import CHECKSUM, STREAM, Samples
@@ -40,6 +40,7 @@ def of_kinds(kinds: Kinds, samples: Samples, writable: bool) -> dict[str, Item]:
             paths[f"/{CLUSTERS}/{{id}}/{field}/{{part}}"] = _reference(kinds, field, kind, samples)
         paths[f"/{CLUSTERS}/{{id}}/patches/{{part}}"] = _patches(kinds, samples)
         paths |= _bulk(kinds, samples) | _log(kinds, samples) | past_paths.of_kinds(kinds, samples)
+        paths |= whereabouts.of_kinds(kinds, samples)
     for item in paths.values():
         for method in ("post", "put", "patch", "delete"):
             if method in item:
@@ -334,21 +335,23 @@ def _log(kinds: Kinds, samples: Samples) -> dict[str, Item]:
 def _service() -> dict[str, Item]:
     well = _answer("Yes.", ref("Health"), {"status": "ok"})
     alive = _answer("Yes.", ref("Health"), {"status": "ok"}, ("X-Server-Version",))
-    yaml = {"description": "This document.", "headers": _headers(), "content": {"application/yaml": {"schema": {}}}}
     text = {"description": "In the exposition format of Prometheus.", "headers": _headers()}
     text["content"] = {"text/plain": {"schema": {"type": "string"}}}
     ready = _operation("ready.get", SERVICE, "Whether it can answer for the data", {200: well}, (errors.Unavailable,))
-    document = _operation(
-        "openapi.get", SERVICE, "This document", {200: yaml}, _TOKEN,
-        description="Asks for a token only if the server was told so (OPENAPI_PUBLIC=false).",
-    )  # fmt: skip
     public: list[Schema] = []
     return {
         "/health": {"get": _operation("health.get", SERVICE, "Whether it runs", {200: alive}) | {"security": public}},
         "/ready": {"get": ready | {"security": public}},
-        "/openapi.yaml": {"get": document | {"security": public}},
+        "/openapi.yaml": {"get": _document("openapi.get", "This document", "application/yaml") | {"security": public}},
+        "/openapi.json": {"get": _document("openapi.json", "This document as JSON", "application/json") | {"security": public}},
         "/metrics": {"get": _operation(
             "metrics.get", SERVICE, "Measures for Prometheus", {200: text}, (errors.BadRequest, *_TOKEN),
             [_parameter("XRequestId")],
         )},
     }  # fmt: skip
+
+
+def _document(id: str, summary: str, media_type: str) -> Operation:
+    answer = {"description": "This document.", "headers": _headers(), "content": {media_type: {"schema": {}}}}
+    about = "Asks for a token only if the server was told so (OPENAPI_PUBLIC=false)."
+    return _operation(id, SERVICE, summary, {200: answer}, _TOKEN, description=about)

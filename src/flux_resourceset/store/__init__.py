@@ -192,6 +192,9 @@ class Store(Protocol):
         What was folded away is not in it.
         """
 
+    def signatures(self, revisions: Iterable[int]) -> dict[int, Entry]:
+        """Those of these entries that there are, without what they changed and brought along: who wrote them, when and why."""
+
     def base(self) -> int:
         """The revision up to which the log was folded away: its entries begin with the next one. 0: it is whole."""
 

@@ -105,6 +105,10 @@ class MemoryStore:
         end = None if until is None else max(until - base, 0)
         return self.log[max(after - base, 0) : end]
 
+    def signatures(self, revisions: Iterable[int]) -> dict[int, Entry]:
+        base = self._base.revision
+        return {revision: changes.signed(self._entry(revision)) for revision in revisions if base < revision <= self._revision}
+
     def find(self, query: Query, page: int) -> Iterator[list[Entry]]:
         epoch = self._epoch
         ordered = iter(self.log) if query.ascending else reversed(self.log)

@@ -171,6 +171,10 @@ class SqliteStore:
         with self._reading() as db:
             return sqlite_log.entries(db, after, until)
 
+    def signatures(self, revisions: Iterable[int]) -> dict[int, Entry]:
+        with self._reading() as db:
+            return sqlite_log.signatures(db, revisions)
+
     def base(self) -> int:
         with self._reading() as db:
             return sqlite_rows.identity(db).base

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -56,6 +56,13 @@ def chosen(db: sqlite3.Connection, revisions: Sequence[int], bodies: Bodies, *, 
     """Those with these revisions; one page after the other, the bodies are those of the page before."""
     where = f"e.revision IN ({', '.join('?' * len(revisions))})"
     return list(_read(db, where, revisions, bodies, ascending=ascending))
+
+
+def signatures(db: sqlite3.Connection, revisions: Iterable[int]) -> dict[int, Entry]:
+    """Those of them that there are, without what they changed and brought along."""
+    statement = f"SELECT {ABOUT}, NULL, NULL, NULL FROM entries AS e WHERE e.revision = ?"  # noqa: S608  # our words
+    rows = (db.execute(statement, (revision,)).fetchone() for revision in revisions)
+    return {row[0]: entry(row, ()) for row in rows if row}
 
 
 def touches(db: sqlite3.Connection, kind: str, id: str, before: int | None, limit: int) -> list[Entry]:
