@@ -21,6 +21,10 @@ FREEZES = "freezes"
 Schema = dict[str, Any]
 
 
+# Of the built-in kinds of servers that do not tell any.
+_SHORT_NAMES = {CLUSTERS: "cl", "platform_components": "comp", "namespaces": "ns", "rolebindings": "rb"}
+
+
 class Kind:
     """One kind, as `GET /kinds` describes it."""
 
@@ -33,6 +37,7 @@ class Kind:
         self.filters: list[str] = data["filters"]
         self.methods: dict[str, list[str]] = data["methods"]
         self.schema: Schema = data["schema"]
+        self.short: str | None = data.get("short") or _SHORT_NAMES.get(self.name)
 
     @property
     def group(self) -> str:
@@ -54,7 +59,8 @@ class Kind:
 
     def names(self) -> tuple[str, ...]:
         """Every word that people may use for it."""
-        return self.group, self.singular, self.name, self.name.replace("_", "-")
+        full = self.group, self.singular, self.name, self.name.replace("_", "-")
+        return (*full, self.short) if self.short else full
 
 
 class Dependencies(NamedTuple):
@@ -93,6 +99,7 @@ class ReferencedKind(Kind):
 class Kinds:
     def __init__(self, data: list[dict[str, Any]]) -> None:
         self._kinds = [Kind(item) if item["cluster_field"] is None else ReferencedKind(item) for item in data]
+        _leave_clear_names(self._kinds)
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(self._kinds)
@@ -103,6 +110,16 @@ class Kinds:
 
     def find(self, word: str) -> Kind | None:
         return next((kind for kind in self if word in kind.names()), None)
+
+
+def _leave_clear_names(kinds: list[Kind]) -> None:
+    """A short name counts only if it stands for nothing else."""
+    taken = {name for kind in kinds for name in kind.names() if name != kind.short}
+    for kind in kinds:
+        if kind.short in taken:
+            kind.short = None
+        elif kind.short is not None:
+            taken.add(kind.short)
 
 
 # Where they come from
@@ -155,6 +172,9 @@ _NAMES = {
 }
 
 
+_SHORT = re.compile(r"[a-z][a-z0-9-]*")
+
+
 def _understood(data: Any) -> bool:
     """Whether it is what `GET /kinds` gives, and not some other JSON."""
     if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
@@ -163,6 +183,8 @@ def _understood(data: Any) -> bool:
         if not all(name in item and isinstance(item[name], kind) for name, kind in _MEMBERS.items()):
             return False
         if not all(item[name] is None or syntax.fullmatch(item[name]) for name, syntax in _NAMES.items()):
+            return False
+        if not isinstance(item.get("short"), str | None) or not _SHORT.fullmatch(item.get("short") or "x"):
             return False
         properties = item["schema"].get("properties")
         if not isinstance(properties, dict) or not isinstance(properties.get("id"), dict):

@@ -189,6 +189,20 @@ class Session:
             raise failures.usage("<id> must not be empty")
         return id
 
+    @property
+    def ids(self) -> list[str]:
+        """Every id that the command names, once; each may have its kind in front, as -o name prints it."""
+        ids = [self._bare_id(word) for word in self.values.many("id")]
+        if not all(ids):
+            raise failures.usage("<id> must not be empty")
+        return list(dict.fromkeys(ids))
+
+    def _bare_id(self, word: str) -> str:
+        kind, slash, id = word.partition("/")
+        if slash and kind not in self.kind.names():
+            raise failures.usage(f"{word!r}: this is about {self.kind.name}; say one kind at a time")
+        return id if slash else word
+
     # Answering
 
     @property

@@ -8,8 +8,9 @@ from flux_resourceset import client
 from flux_resourceset.cli import failures
 from flux_resourceset.cli.commands import batches, chosen_clusters
 from flux_resourceset.cli.known_kinds import CLUSTERS, Kind, ReferencedKind
-from flux_resourceset.cli.parsing import field_options, kind_commands
+from flux_resourceset.cli.parsing import field_options, kind_commands, whereabouts_commands
 from flux_resourceset.cli.parsing.grammar import PROGRAM
+from flux_resourceset.cli.session import explained
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
@@ -19,6 +20,10 @@ Document = dict[str, Any]
 
 def list(session: Session) -> int:
     kind = session.kind
+    if session.values.flag("decommissioned"):
+        from flux_resourceset.cli.commands import whereabouts  # not before: few ask for it
+
+        return whereabouts.show_decommissioned(session)
     options = kind_commands.filters(kind)
     query = {name: session.values.required(option.key) for name, option in options.items() if option.key in session.values}
     answer = session.client.get(client.path(kind.name), query)
@@ -34,10 +39,29 @@ def list(session: Session) -> int:
 
 
 def get(session: Session) -> int:
-    answer = session.client.get(client.path(session.kind.name, session.id), session.at)
-    document = answer.object()
-    session.say_revision(answer)
-    session.output.documents(session.kind, [document], single=True)
+    """Documents by their ids, or all where the command does without; what is not found is told behind the others."""
+    kind, ids = session.kind, session.ids
+    if not ids:
+        return list(session)
+    for option in (*kind_commands.filters(kind).values(), *whereabouts_commands.of_lists(kind.name)):
+        if option.key in session.values and option.key != "at":
+            raise failures.usage(f"{option.name} narrows a list; it goes with no ids")
+    documents: Any = []
+    missing: Any = []
+    for id in ids:
+        try:
+            answer = session.client.get(client.path(kind.name, id), session.at)
+        except client.Problem as problem:
+            if problem.status != 404 or len(ids) == 1:
+                raise
+            missing += explained(problem).lines
+            continue
+        documents.append(answer.object())
+    if documents:
+        session.say_revision(answer)
+        session.output.documents(kind, documents, single=len(ids) == 1)
+    if missing:
+        raise failures.Failure(failures.NOT_FOUND, *missing)
     return failures.OK
 
 
@@ -142,10 +166,12 @@ def update(session: Session) -> int:
 
 
 def delete(session: Session) -> int:
-    kind, id = session.kind, session.id
+    """One transaction, whether it is one or many."""
+    kind, ids = session.kind, session.ids
     session.require_write_token()
     verb = "decommission" if kind.name == CLUSTERS else "delete"
-    operation = {"op": "delete", "kind": kind.name, "id": id, "force": session.values.flag("force")}
-    results = batches.submit(session, [operation], question=f"{verb} {_subject(kind, id)}?")
-    _show_one(session, kind, results, results[0]["before"])
+    what = _subject(kind, ids[0]) if len(ids) == 1 else f"{len(ids)} {kind.name.replace('_', ' ')}: {', '.join(ids)}"
+    operations = [{"op": "delete", "kind": kind.name, "id": id, "force": session.values.flag("force")} for id in ids]
+    results = batches.submit(session, operations, question=f"{verb} {what}?")
+    batches.show(session, results, [(kind.name, result["before"]) for result in results], single=len(ids) == 1)
     return failures.OK

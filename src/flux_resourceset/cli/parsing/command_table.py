@@ -16,11 +16,21 @@ COMPLETE = "__complete"  # begins an unfinished command line
 OFFER_FILES = ":files"  # the answer that stands for the names of files
 
 
-def groups(known: Kinds) -> tuple[Group, ...]:
-    from flux_resourceset.cli.parsing import kind_commands  # not before: most commands are found without it
+_VERBS = frozenset({"get", "describe", "delete"})  # commands whose second word may be a kind
 
-    fixed = fixed_commands.groups()
-    return (*kind_commands.groups(known, {group.word for group in fixed}), *fixed)
+
+def fixed() -> tuple[Group, ...]:
+    """Those for which no kind has to be known."""
+    return tuple(group for group in fixed_commands.groups() if group.word not in _VERBS)
+
+
+def groups(known: Kinds) -> tuple[Group, ...]:
+    from flux_resourceset.cli.parsing import kind_commands, verb_commands  # not before: most commands are found without them
+
+    every = fixed_commands.groups()
+    of_kinds = kind_commands.groups(known, {*(group.word for group in every), *_VERBS})
+    of_files = [command for group in every if group.word == "delete" for command in group.commands]
+    return (*of_kinds, *verb_commands.groups(known, of_files), *fixed())
 
 
 def find(among: Iterable[Group], word: str) -> Group | None:

@@ -45,10 +45,12 @@ class Argument(NamedTuple):
     optional: bool = False
     choices: tuple[str, ...] = ()
     completes: str = ""
+    many: bool = False  # the last one of a command: takes all words that are left
 
     @property
     def shown(self) -> str:
-        return f"[{self.name.upper()}]" if self.optional else f"<{self.name}>"
+        more = "…" if self.many else ""
+        return f"[{self.name.upper()}{more}]" if self.optional else f"<{self.name}>{more}"
 
 
 class Command(NamedTuple):
@@ -61,6 +63,7 @@ class Command(NamedTuple):
     details: str = ""
     kind: str = ""  # the kind whose group it is in
     any_failure_is_usage: bool = False  # one exit code for all, for scripts
+    aliases: tuple[str, ...] = ()  # other spellings of its last word
 
     @property
     def name(self) -> str:
@@ -86,11 +89,13 @@ class Group:
         summary: str,
         commands: tuple[Command, ...] | Callable[[], Iterable[Command]],
         aliases: tuple[str, ...] = (),
+        by_kind: bool = False,  # its second word is a kind
     ) -> None:
         self.word = word
         self.summary = summary
         self.aliases = aliases
-        self.of_kind = callable(commands)
+        self.by_kind = by_kind
+        self.of_kind = callable(commands) and not by_kind
         self._commands = commands
 
     @property

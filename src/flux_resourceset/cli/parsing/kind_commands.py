@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterator
 
 from flux_resourceset.cli.known_kinds import CLUSTERS, FREEZES, Kind, Kinds, ReferencedKind
-from flux_resourceset.cli.parsing import field_options, grammar, past_commands
+from flux_resourceset.cli.parsing import field_options, grammar, past_commands, whereabouts_commands
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
 from flux_resourceset.cli.parsing.shared_options import AT, DRY_RUN, ENVIRONMENT, LIMIT, SELECTOR, SETS, WRITING, YES
 from flux_resourceset.kinds.fields import sample
@@ -72,18 +72,20 @@ def groups(known: Kinds, taken_words: Collection[str]) -> list[Group]:
 
 def _group(kind: Kind, word: str) -> Group:
     aliases = tuple(name for name in kind.names() if name != word)
-    return Group(word, kind.description, lambda: _commands(kind, word), aliases)
+    return Group(word, kind.description, lambda: commands(kind, word), aliases)
 
 
-def _commands(kind: Kind, word: str) -> Iterator[Command]:
+def commands(kind: Kind, word: str) -> Iterator[Command]:
     of_many, of_one = kind.methods.get("resource", []), kind.methods.get("instance", [])
     if "get" in of_many:
         yield _list(kind, word)
     if "get" in of_one:
         yield Command(
-            (word, "get"), f"Show one {kind.singular}.", "commands.kind_verbs:get", (_id(kind),), (AT,), kind=kind.name,
-            examples=(f"{word} get {example_id(kind)}", f"{word} get {example_id(kind)} -o yaml"),
+            (word, "get"), f"Show {kind.name.replace('_', ' ')} by their ids.", "commands.kind_verbs:get", (ids(kind),), (AT,),
+            kind=kind.name, examples=(f"{word} get {example_id(kind)}", f"{word} get {example_id(kind)} -o yaml"),
+            details="If one of several is not found, the others are shown, and the exit code is 4.",
         )  # fmt: skip
+        yield whereabouts_commands.describe(kind.singular, (word, "describe"), _id(kind), kind.name, example_id(kind))
         yield Command(
             (word, "history"), f"Show the changes of one {kind.singular}, newest first.", "commands.past:history", (_id(kind),),
             (LIMIT,), kind=kind.name, examples=(f"{word} history {example_id(kind)} --limit 5",),
@@ -114,6 +116,11 @@ def _id(kind: Kind) -> Argument:
     return Argument("id", str(text), completes=kind.name)
 
 
+def ids(kind: Kind) -> Argument:
+    """Any number of them, but at least one."""
+    return _id(kind)._replace(many=True)
+
+
 def example_id(kind: Kind) -> str:
     return str(kind.properties["id"].get("example", f"my-{kind.group}"))
 
@@ -136,7 +143,7 @@ def _list(kind: Kind, word: str) -> Command:
     narrowed = f"list --{own.replace('_', '-')} {sample(kind.properties[own], chosen=True)}" if own else "list -o wide"
     return Command(
         (word, "list"), f"List {kind.name.replace('_', ' ')}.", "commands.kind_verbs:list", kind=kind.name,
-        options=tuple(filters(kind).values()), examples=(f"{word} list", f"{word} {narrowed}", f"{word} list | jq ."),
+        options=(*filters(kind).values(), *whereabouts_commands.of_lists(kind.name)), examples=(f"{word} list", f"{word} {narrowed}", f"{word} list | jq ."),
     )  # fmt: skip
 
 
@@ -187,15 +194,15 @@ def _update(kind: Kind, word: str) -> Command:
 def _delete(kind: Kind, word: str) -> Command:
     if kind.name == CLUSTERS:
         return Command(
-            (word, "decommission"), "Delete a cluster; Flux then removes everything from it.", "commands.kind_verbs:delete",
-            (_id(kind),), (YES, DRY_RUN, *WRITING), (f"{word} decommission {example_id(kind)} --yes",),
-            "Its DNS name answers with empty lists from then on, so that Flux on the cluster removes what it had applied.",
-            kind=kind.name,
+            (word, "decommission"), "Delete clusters; Flux then removes everything from them.", "commands.kind_verbs:delete",
+            (ids(kind),), (YES, DRY_RUN, *WRITING), (f"{word} decommission {example_id(kind)} --yes",),
+            "Its DNS name answers with empty lists from then on, so that Flux on the cluster removes what it had applied. "
+            "Several are deleted in one transaction.", kind=kind.name, aliases=("delete",),
         )  # fmt: skip
     assignable = isinstance(kind, ReferencedKind)
     return Command(
-        (word, "delete"), f"Delete one {kind.singular}.", "commands.kind_verbs:delete", (_id(kind),),
-        (*((_FORCE,) if assignable else ()), YES, DRY_RUN, *WRITING), (f"{word} delete {example_id(kind)} --yes",),
+        (word, "delete"), f"Delete {kind.name.replace('_', ' ')} by their ids, in one transaction.", "commands.kind_verbs:delete",
+        (ids(kind),), (*((_FORCE,) if assignable else ()), YES, DRY_RUN, *WRITING), (f"{word} delete {example_id(kind)} --yes",),
         "Refused while clusters use it, unless --force is given." if assignable else "", kind=kind.name,
     )  # fmt: skip
 
@@ -221,6 +228,7 @@ def _on_clusters(kind: ReferencedKind, word: str) -> Iterator[Command]:
         run = f"commands.per_cluster_verbs:{verb}"
         return Command((word, verb), summary, run, id, (*options, *common), examples, details.strip(), kind=kind.name)
 
+    yield whereabouts_commands.usage(kind.singular, (word, "usage"), _id(kind), kind.name, one)
     own = tuple(field.option for field in reference_fields(kind))
     yield command("assign", "Assign it to clusters; what they have of it already stays.", own, "", _BULK)
     yield command("unassign", "Take it from clusters, with their patches for it.", (), "", _BULK)
