@@ -127,7 +127,16 @@ def test_a_cluster_is_described_with_the_versions_at_work(cli: Cli, api: httpx.C
     assert first["patches"] == {"replicaCount": "3"}
     assert [change["reason"] for change in told["changes"]] == [f"why {number}" for number in (5, 4, 3, 2, 1)]
     shown = cli.on_terminal("describe", "cl", "described").out
-    for text in ("zone=edge", "1.2.3", "catalog", "override (oci_tag)", "replicaCount", "podinfo", "dev-readers", "by write: why 5"):
+    for text in (
+        "zone=edge",
+        "1.2.3",
+        "catalog",
+        "override (oci_tag)",
+        "replicaCount",
+        "podinfo",
+        "dev-readers",
+        "by write: why 5",
+    ):
         assert text in shown, shown
 
 
@@ -160,11 +169,14 @@ def test_kinds_without_clusters_and_of_others_are_described_too(cli: Cli) -> Non
 
 def test_usage_is_a_row_per_cluster_and_a_summary_counts_them(cli: Cli, api: httpx.Client) -> None:
     make_component(api, "counted")
-    for number, (environment, fields) in enumerate(
-        (("qa", {}), ("qa", {}), ("prod", {}), ("prod", {"oci_tag": "0.9.0"}), ("prod", {"enabled": False}))
-    ):
-        reference = {"id": "counted", **fields}
-        make_cluster(api, f"counted-{number}", environment=environment, labels={"n": str(number)}, platform_components=[reference])
+    made: list[tuple[str, dict[str, object]]] = [
+        ("qa", {}), ("qa", {}), ("prod", {}), ("prod", {"oci_tag": "0.9.0"}), ("prod", {"enabled": False})
+    ]  # fmt: skip
+    for number, (environment, fields) in enumerate(made):
+        reference: dict[str, object] = {"id": "counted", **fields}
+        make_cluster(
+            api, f"counted-{number}", environment=environment, labels={"n": str(number)}, platform_components=[reference]
+        )
     rows = read(cli, "component", "usage", "counted")
     assert [(row["cluster"], row["oci_tag"]) for row in rows][2:4] == [("counted-2", "1.0.0"), ("counted-3", "0.9.0")]
     assert rows[3]["overridden"] == ["oci_tag"]

@@ -55,7 +55,7 @@ class Words(click.Group):
 
         waiting = completion.waiting(ctx.params["given"], UNFINISHED)
         if waiting is not None:
-            return completion.values(waiting, ctx.obj)
+            return completion.values(waiting, ctx.obj, incomplete)
         return completion.items(self.list_commands(ctx) if ctx.args == [UNFINISHED] else ())
 
 
@@ -189,13 +189,16 @@ class Leaf(click.Command):
 
         waiting = completion.waiting(ctx.params["given"], UNFINISHED)
         if waiting is not None:
-            return completion.values(waiting, ctx.obj)
-        every = self._command.arguments
-        argument = every[len(ctx.args) - 1 : len(ctx.args)] or (every[-1:] if every and every[-1].many else ())
+            return completion.values(waiting, ctx.obj, incomplete, ctx.args)
         takes_options = _takes_options(self, ctx)
-        if argument and not (takes_options and incomplete.startswith("-")):
-            return completion.values(argument[0], ctx.obj)
-        return completion.items(_option_names((*self._command.options, *grammar.GLOBALS)) if takes_options else ())
+        arguments, place = self._command.arguments, len(ctx.args) - 1
+        options = completion.items(_option_names((*self._command.options, *grammar.GLOBALS)) if takes_options else ())
+        if takes_options and incomplete.startswith("-"):
+            return options
+        if place < len(arguments):
+            return completion.values(arguments[place], ctx.obj, incomplete)
+        more = completion.values(arguments[-1], ctx.obj, incomplete) if arguments and arguments[-1].many else []
+        return [*more, *options]
 
 
 def _takes_options(command: click.Command, ctx: click.Context) -> bool:

@@ -1,4 +1,4 @@
-"""Where the server is and which tokens to use: the context that is named, else environment variables, else the current context."""
+"""Where the server is and which tokens to use: the context that is named, else environment variables, else the current one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Target(NamedTuple):
             return f"{variable} is not set, {meaning}; export it, or log in: flux-resourceset-cli login URL, or {stored} NAME"
         set_already = " and ".join(self.known)
         return (
-            f"{variable} is not set, {meaning}; with {set_already} set, everything comes from the environment: export it as well, "
+            f"{variable} is not set, {meaning}; with {set_already} set, everything comes from the environment: export it too, "
             f"or use a context: --context NAME, see {stored} --help"
         )
 

@@ -13,12 +13,15 @@ from flux_resourceset.cli import config, failures, known_kinds, windows
 from flux_resourceset.cli.known_kinds import Kind, Kinds, ReferencedKind
 from flux_resourceset.cli.output import printing
 from flux_resourceset.cli.output.terminal_text import printable
+from flux_resourceset.cli.parsing import shared_options
 from flux_resourceset.cli.parsing.grammar import Command
 from flux_resourceset.cli.parsing.values import Values
 
 if TYPE_CHECKING:
     from flux_resourceset.client import Answer, Client, Problem, Progress, Role
 
+
+ACTOR = "FLUX_API_ACTOR"
 
 _PATIENCE = 0.5  # seconds that help may take longer because nobody has asked this server for its kinds yet
 
@@ -35,9 +38,12 @@ class Session:
         self.messages = printing.Output(sys.stderr, "table", environment)
         self._kinds: Kinds | None = None
         self._warned: set[str] = set()
+        self._stated: dict[str, str] = {}  # headers of every write; the client may be there before the command is known
 
     def begin(self, command: Command, values: Values) -> None:
         self.command, self.values = command, values
+        if shared_options.ACTOR in command.options:  # where it is another option, nothing is written
+            self._stated |= self._actor()
 
     @property
     def asks_help(self) -> bool:
@@ -67,13 +73,14 @@ class Session:
         """A connection to any server, with the tokens that are for it."""
         from flux_resourceset import client
 
+        self._stated |= self._reason()
         try:
             return client.Client(
                 url,
                 tokens,
                 timeout=within or self._timeout(),
                 deadline=within is not None,
-                headers=self._reason(),
+                headers=self._stated,
                 trace=self._trace if self.values.flag("debug") else None,
                 progress=_progress(self.environment),
                 environment=self.environment,
@@ -113,9 +120,14 @@ class Session:
         reason = self.values.text("reason")
         if reason is None:
             return {}
-        if not reason.strip() or not reason.isprintable() or len(reason) > 500:
-            raise failures.usage("--reason must be one line of at most 500 characters")
-        return {"X-Reason": reason.strip()}
+        return {"X-Reason": _one_line(reason, "--reason")}
+
+    def _actor(self) -> dict[str, str]:
+        """For whom a write is; who shares a token says so once, in the environment."""
+        given, usual = self.values.text("actor"), self.environment.get(ACTOR)
+        if given is not None:
+            return {"X-Actor": _one_line(given, shared_options.ACTOR.name)}
+        return {"X-Actor": _one_line(usual, ACTOR)} if usual else {}
 
     def require_write_token(self) -> None:
         """So that a missing one is told before anything is read or asked; a dry run needs none."""
@@ -258,6 +270,13 @@ class Session:
 
     def data(self, value: Any, *lines: str, name: str) -> None:
         self.output.value(value, lambda: lines, [name])
+
+
+def _one_line(text: str, name: str) -> str:
+    """What the log keeps with every write; the server takes no other."""
+    if not text.strip() or not text.isprintable() or len(text) > 500:
+        raise failures.usage(f"{name} must be one line of at most 500 characters")
+    return text.strip()
 
 
 def _progress(environment: Mapping[str, str]) -> Progress | None:

@@ -11,7 +11,17 @@ import yaml
 
 from flux_resourceset import __version__, errors
 from flux_resourceset.kinds.model import Kinds, Schema
-from flux_resourceset.openapi import conversion, identities, past_paths, past_schemas, paths, planning, schemas, whereabouts, words
+from flux_resourceset.openapi import (
+    conversion,
+    identities,
+    past_paths,
+    past_schemas,
+    paths,
+    planning,
+    schemas,
+    whereabouts,
+    words,
+)
 
 if TYPE_CHECKING:
     from yaml import SafeDumper as _Fast

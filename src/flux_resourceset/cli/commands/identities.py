@@ -62,4 +62,8 @@ def lines(identities: list[Identity]) -> list[str]:
 
 
 def described(known: Identity) -> str:
-    return f"token {known['name']}, role {known['role']}" if known["name"] else "the token is good; the server does not tell its name"
+    return (
+        f"token {known['name']}, role {known['role']}"
+        if known["name"]
+        else "the token is good; the server does not tell its name"
+    )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from flux_resourceset import client
 from flux_resourceset.cli import failures
-from flux_resourceset.cli.commands import batches, chosen_clusters
+from flux_resourceset.cli.commands import batches, chosen_clusters, clones, log_lines
 from flux_resourceset.cli.known_kinds import CLUSTERS, Kind, ReferencedKind
 from flux_resourceset.cli.parsing import field_options, kind_commands, whereabouts_commands
 from flux_resourceset.cli.parsing.grammar import PROGRAM
@@ -108,15 +108,22 @@ def create(session: Session) -> int:
 
 def _wanted(session: Session, kind: Kind, id: str) -> Document:
     """The document that the command line describes."""
-    source = session.values.text("from-file")
+    source, clone = session.values.text("from-file"), session.values.text("from")
+    if source and clone is not None:
+        raise failures.usage("--from clones a document of the server, --from-file starts from a file: say one of them")
     start = _of_file(session, source, kind, id) if source else {"id": id}
+    if clone is not None:
+        start = clones.clone(session, kind, id, clone)
     return start | field_options.document(kind_commands.create_fields(kind), session.values, _subject(kind, id), update=False)
 
 
 def _of_file(session: Session, source: str, kind: Kind, id: str) -> Document:
     from flux_resourceset.cli import document_files  # not before: most documents are in none
 
-    return document_files.read_one(source, kind, id, session.stdin)
+    body = document_files.read_one(source, kind, id, session.stdin)
+    if body["id"] != id:
+        session.say(f"note: the id in {source} is {log_lines.text(body['id'])}; {id}, as in the command, counts")
+    return {**body, "id": id}
 
 
 def _for_existing(session: Session, kind: Kind, id: str, document: Document) -> Any:

@@ -91,4 +91,10 @@ _NARROWING = ("environment", "selector", "cluster-dns", "at")
 
 
 def _row(row: Row) -> list[str]:
-    return [cell(row.get("id")), cell(row.get("cluster_dns")), log_lines.moment(row), log_lines.author(row), cell(row.get("reason"))]
+    return [
+        cell(row.get("id")),
+        cell(row.get("cluster_dns")),
+        log_lines.moment(row),
+        log_lines.author(row),
+        cell(row.get("reason")),
+    ]

@@ -15,8 +15,8 @@ LOGIN = Command(
     arguments=(Argument("url", "Base URL of the API, as in https://fleet.example.com."),),
     options=(Option("--name", "Name of the context; that of the host if not given.", "NAME", completes="context"),),
     examples=("login https://fleet.example.com", "login http://127.0.0.1:8080 --name demo < tokens"),
-    details="Asks for the token for reading, then for the one for writing, without showing them; an empty answer means that there "
-    "is none. Without a terminal they are read from stdin, a line each. Nothing is stored if the server refuses a token "
+    details="Asks for the token for reading, then for the one for writing, without showing them; an empty answer means that "
+    "there is none. Without a terminal they are read from stdin, a line each. Nothing is stored if the server refuses a token "
     "(exit code 3) or cannot be reached (5).",
 )
 
@@ -52,9 +52,9 @@ _SET = Command(
         "config set-context demo --url http://127.0.0.1:8080 --token - --write-token - < tokens",
         "config set-context demo --url https://fleet.example.com --no-verify",
     ),
-    details="What is not given stays as it was. The server is asked whether it takes the tokens, unless --no-verify is given: one "
-    "that is refused (exit code 3) is not stored, and neither is a server that cannot be reached (5). The first context becomes "
-    "the current one. The file is ~/.config/flux-resourceset/config.yaml. With FLUX_API_URL, FLUX_API_TOKEN or "
+    details="What is not given stays as it was. The server is asked whether it takes the tokens, unless --no-verify is given: "
+    "one that is refused (exit code 3) is not stored, and neither is a server that cannot be reached (5). The first context "
+    "becomes the current one. The file is ~/.config/flux-resourceset/config.yaml. With FLUX_API_URL, FLUX_API_TOKEN or "
     "FLUX_API_WRITE_TOKEN set, a context is used only if --context names it.",
 )
 _USE = Command(

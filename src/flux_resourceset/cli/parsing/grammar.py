@@ -20,7 +20,7 @@ class Option(NamedTuple):
     negatable: bool = False  # --x and --no-x
     choices: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
-    completes: str = ""  # "file", or the kind whose ids go here
+    completes: str = ""  # "file", the kind whose ids go here, or a word of cli/completion.py with what it is about
     least: int | None = None  # takes a whole number, at least this
 
     @property

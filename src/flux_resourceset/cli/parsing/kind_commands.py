@@ -20,6 +20,7 @@ TARGETS = (
 _FROM_FILE = Option(
     "--from-file", "Document to start from, YAML or JSON; the options win over it. - for stdin.", "FILE", completes="file"
 )
+_FROM = Option("--from", "Document to clone: KIND/ID; the options win over it.", "KIND/ID")
 _UPDATE = Option("--update", "If it exists with other content, update it.")
 _CLEAR = Option("--clear", "Field to take away, so that its default holds. Repeatable.", "FIELD", many=True)
 _FORCE = Option("--force", "Also when clusters use it; it is then skipped for them.")
@@ -43,9 +44,18 @@ def taken(*options: Option) -> set[str]:
 
 
 def create_fields(kind: Kind) -> list[field_options.Field]:
-    used = taken(*_targets(kind), _FROM_FILE, _UPDATE, _CLEAR, DRY_RUN, YES, *WRITING)
+    used = taken(*_targets(kind), _FROM_FILE, _FROM, _UPDATE, _CLEAR, DRY_RUN, YES, *WRITING)
     fields = field_options.fields(kind.properties, used)
-    return [field._replace(option=_REASON) if _is_reason(kind, field) else field for field in fields]
+    return [field._replace(option=_REASON) if _is_reason(kind, field) else _completed(kind, field) for field in fields]
+
+
+def _completed(kind: Kind, field: field_options.Field) -> field_options.Field:
+    """With what could be its value: what is allowed or in use, and for maps their keys."""
+    place = f"{kind.name}.{field.name}"
+    is_version = isinstance(kind, ReferencedKind) and field.name in kind.overrides
+    if is_version or "enum" in field.schema:
+        return field._replace(option=field.option._replace(completes=f"values:{place}"))
+    return field._replace(option=field.option._replace(completes=f"keys:{place}")) if field.shape == "map" else field
 
 
 def _is_reason(kind: Kind, field: field_options.Field) -> bool:
@@ -54,7 +64,8 @@ def _is_reason(kind: Kind, field: field_options.Field) -> bool:
 
 
 def reference_fields(kind: ReferencedKind) -> list[field_options.Field]:
-    return field_options.fields(kind.reference, taken(*TARGETS, DRY_RUN, YES, *WRITING))
+    fields = field_options.fields(kind.reference, taken(*TARGETS, DRY_RUN, YES, *WRITING))
+    return [_completed(kind, field) for field in fields]
 
 
 def pin_fields(kind: ReferencedKind) -> list[field_options.Field]:
@@ -132,9 +143,9 @@ def filters(kind: Kind) -> dict[str, Option]:
         option = f"--{name.replace('_', '-')}"
         text = f"Only those with this value. {kind.properties[name].get('description', '')}".strip()
         if option not in taken(*_LISTING, _BY_LABEL):
-            options[name] = Option(option, text, "VALUE")
+            options[name] = Option(option, text, "VALUE", completes=f"values:{kind.name}.{name}")
     if kind.has_labels:
-        options["selector"] = _BY_LABEL
+        options["selector"] = _BY_LABEL._replace(completes=f"labels:{kind.name}")
     return {**options, **{option.key: option for option in _LISTING}}
 
 
@@ -143,7 +154,8 @@ def _list(kind: Kind, word: str) -> Command:
     narrowed = f"list --{own.replace('_', '-')} {sample(kind.properties[own], chosen=True)}" if own else "list -o wide"
     return Command(
         (word, "list"), f"List {kind.name.replace('_', ' ')}.", "commands.kind_verbs:list", kind=kind.name,
-        options=(*filters(kind).values(), *whereabouts_commands.of_lists(kind.name)), examples=(f"{word} list", f"{word} {narrowed}", f"{word} list | jq ."),
+        options=(*filters(kind).values(), *whereabouts_commands.of_lists(kind.name)),
+        examples=(f"{word} list", f"{word} {narrowed}", f"{word} list | jq ."),
     )  # fmt: skip
 
 
@@ -166,16 +178,22 @@ def _create(kind: Kind, word: str) -> Command:
             *(field.option for field in fields),
             *_targets(kind),
             _FROM_FILE,
+            _FROM._replace(completes=f"clone:{kind.group}"),
             _UPDATE,
             DRY_RUN,
             *((YES,) if assignable else ()),
             *WRITING,
         ),
-        (plain, *assigned, f"{word} create {example_id(kind)} --from-file {word}.yaml"),
+        (plain, *assigned, f"{word} create {example_id(kind)} --from-file {word}.yaml", _cloning(kind, word)),
         "If it exists with equal content, nothing happens; with other content it is refused, unless --update is given. "
         + (f"Without a cluster option it is only created. {_BULK}" if assignable else ""),
         kind=kind.name,
     )
+
+
+def _cloning(kind: Kind, word: str) -> str:
+    own = " --cluster-dns new.k8s.example.com" if kind.name == CLUSTERS else ""
+    return f"{word} create my-{word} --from {word}/{example_id(kind)}{own}"
 
 
 def _update(kind: Kind, word: str) -> Command:
@@ -246,7 +264,7 @@ def _on_clusters(kind: ReferencedKind, word: str) -> Iterator[Command]:
         yield command(
             "patch",
             "Set Helm values of clusters for it.",
-            SETS,
+            tuple(option._replace(completes=f"patches:{kind.name}") for option in SETS),
             " --set replicaCount=3",
             skips,
         )

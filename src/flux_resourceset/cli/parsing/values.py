@@ -77,12 +77,13 @@ def _is_whole(text: str, least: int) -> bool:
 
 
 def _place(values: Values, arguments: Sequence[Argument], words: Sequence[str], where: str) -> None:
-    takes_all = arguments[-1] if arguments and arguments[-1].many else None
-    if len(words) > len(arguments) and takes_all is None:
+    takes_all = [argument for argument in arguments if argument.many]  # the last one, if any
+    if len(words) > len(arguments) and not takes_all:
         extra = words[len(arguments)]
         raise failures.usage(f"unexpected argument {extra!r}; see {where} --help")
-    for word in words[len(arguments) - 1 :] if takes_all else ():
-        values.add(takes_all.name, word)
+    for argument in takes_all:
+        for word in words[len(arguments) - 1 :]:
+            values.add(argument.name, word)
     for argument, word in zip((each for each in arguments if not each.many), words, strict=False):
         if argument.choices and word not in argument.choices:
             raise failures.usage(f"<{argument.name}> is {word!r}; it must be one of {', '.join(argument.choices)}")
