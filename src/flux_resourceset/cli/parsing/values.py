@@ -90,4 +90,4 @@ def _place(values: Values, arguments: Sequence[Argument], words: Sequence[str], 
         values.set(argument.name, word)
     for argument in arguments[len(words) :]:
         if not argument.optional:
-            raise failures.usage(f"{argument.shown} is missing: {where} {' '.join(a.shown for a in arguments)}")
+            raise failures.usage(f"<{argument.name}> is missing: {where} {' '.join(a.shown for a in arguments)}")
