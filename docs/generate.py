@@ -166,9 +166,14 @@ def functions_table() -> str:
 # The hints have no other place for prose; hints_table() refuses to differ from the meta-schema.
 _HINTS = {
     "singular": ("The group of the command line, and the word in messages.", "the kind without its final s"),
+    "short": ("A short word for the kind on the command line; no other kind may have it as a word.", "none"),
     "endpoint": ("Last segment of the Flux path.", "the kind with `-` for `_`"),
     "cluster_field": ("The reference array on clusters; `null`: none, and no Flux path.", "the kind"),
-    "reference": ("JSON Schema of what a reference may hold besides `id`.", "nothing"),
+    "reference": (
+        "What a reference may hold besides `id`: a map of properties, or a JSON Schema object (`type: object`, `properties`, "
+        "perhaps `required`).",
+        "nothing",
+    ),
     "overrides": ("Reference fields that beat the definition's field of the same name, unless null.", "none"),
     "nest": ("Fields of the answer that are gathered under a name.", "none"),
     "patches": ("Whether `cluster.patches[id]` goes into the answer as `patches`.", "`false`"),

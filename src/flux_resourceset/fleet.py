@@ -34,6 +34,11 @@ class Fleet:
     def __init__(self, kinds: Kinds) -> None:
         self.kinds = kinds
         self._defaults = {kind.name: [name for name, schema in kind.properties.items() if "default" in schema] for kind in kinds}
+        self._reference_defaults = [
+            (kind.cluster_field, names)
+            for kind in kinds.referenced
+            if (names := [name for name, schema in kind.reference.items() if "default" in schema])
+        ]
         self.epoch = ""
         self.revision = 0
         self.hash = ""
@@ -196,9 +201,18 @@ class Fleet:
 
     def current(self, kind: str, stored: Stored) -> Stored:
         """A document stored before its kind gained a field, or before a kind came that clusters refer to."""
-        if all(name in stored.body for name in self._defaults[kind]):
+        if all(name in stored.body for name in self._defaults[kind]) and not (kind == CLUSTERS and self._lacks(stored.body)):
             return stored
         return Stored(documents.completed(self.kinds.by_name[kind], stored.body), stored.revision)
+
+    def _lacks(self, cluster: Document) -> bool:
+        """Whether a reference was stored before references of its kind gained a field."""
+        return any(
+            name not in reference
+            for field, names in self._reference_defaults
+            for reference in cluster.get(field, ())
+            for name in names
+        )
 
     def get(self, kind: str, id: str) -> Stored | None:
         return self.documents[kind].get(id)

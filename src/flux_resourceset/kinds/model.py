@@ -62,6 +62,7 @@ class Kind:
     api_version: str
     description: str
     singular: str
+    short: str | None
     dependencies: Dependencies | None
     versions: Versions | None
     schema: Schema
@@ -70,6 +71,12 @@ class Kind:
     filters: tuple[Filter, ...]
     methods: Mapping[str, tuple[str, ...]]
     source: str
+    extended_by: tuple[str, ...] = ()  # further files
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Every word for it, with `_`."""
+        return frozenset(word for word in (self.name, self.singular, self.short) if word is not None)
 
     @property
     def properties(self) -> Schema:
@@ -87,6 +94,7 @@ class Kind:
             "api_version": self.api_version,
             "description": self.description,
             "singular": self.singular,
+            "short": self.short,
             "endpoint": None,
             "cluster_field": None,
             "patches": False,
@@ -108,6 +116,7 @@ class Referenced(Kind):
     endpoint: str
     cluster_field: str
     reference: Schema
+    reference_required: tuple[str, ...]
     overrides: tuple[str, ...]
     nest: Mapping[str, tuple[str, ...]]
     patches: bool

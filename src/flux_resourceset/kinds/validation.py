@@ -22,6 +22,11 @@ def validator_of(schema: Schema) -> Validator:
     return Validator(schema, formats=checks, validate_formats=True, keywords={"x-max-bytes": _MaxBytes})
 
 
+def compiled(schema: Schema) -> dict[str, Any]:
+    """What a kind has of its schema."""
+    return {"schema": schema, "validator": validator_of(schema), "shape": shape_of(schema)}
+
+
 def is_of_type(schema: Schema, value: Any) -> bool:
     return jsonschema_rs.is_valid({"type": schema["type"]}, value)
 

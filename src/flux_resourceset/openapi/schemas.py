@@ -290,6 +290,7 @@ def _kind_list() -> dict[str, Schema]:
         "api_version": text("Version of the kind."),
         "description": text("What it is."),
         "singular": text("The word for one of it."),
+        "short": text("A short word for it; null if it has none.", nullable=True),
         "endpoint": text("Last segment of its Flux path; null if Flux is not told of it.", nullable=True),
         "cluster_field": text("Array of clusters that refers to it; null if none does.", nullable=True),
         "patches": {"type": "boolean", "description": "Whether clusters may patch it."},
