@@ -38,6 +38,8 @@ def test_every_built_in_kind_has_a_short_name(cli: Cli) -> None:
         assert cli.ok("get", short, one.partition("/")[2], "-o", "name").out == f"{one}\n"
         assert cli.ok("get", one, "-o", "name").out == f"{one}\n"
         assert one in cli.ok("get", short, "-o", "name").out.splitlines()
+    cli.ok("ag", "create", "short-agent", "--channel", "stable")  # of a kind that a file adds
+    assert cli.ok("get", "ag", "short-agent", "-o", "name").out == "agents/short-agent\n"
     assert cli.ok("changes", "--kind", "ns", "--limit", "1").code == 0
     assert read(cli, "explain", "comp") == read(cli, "explain", "component")
 

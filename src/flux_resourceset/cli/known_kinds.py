@@ -21,10 +21,6 @@ FREEZES = "freezes"
 Schema = dict[str, Any]
 
 
-# Of the built-in kinds of servers that do not tell any.
-_SHORT_NAMES = {CLUSTERS: "cl", "platform_components": "comp", "namespaces": "ns", "rolebindings": "rb"}
-
-
 class Kind:
     """One kind, as `GET /kinds` describes it."""
 
@@ -37,7 +33,7 @@ class Kind:
         self.filters: list[str] = data["filters"]
         self.methods: dict[str, list[str]] = data["methods"]
         self.schema: Schema = data["schema"]
-        self.short: str | None = data.get("short") or _SHORT_NAMES.get(self.name)
+        self.short: str | None = data.get("short")  # an older server tells none
 
     @property
     def group(self) -> str:
@@ -167,12 +163,10 @@ _MEMBERS: Mapping[str, Any] = {
 
 # As a kind file may have them. They become words of commands, parts of URLs and names of files: no other is taken from a server.
 _NAMES = {
+    "short": re.compile(r"[a-z][a-z0-9]*"),
     **dict.fromkeys(("kind", "singular", "cluster_field"), re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")),
     "endpoint": re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*"),
 }
-
-
-_SHORT = re.compile(r"[a-z][a-z0-9-]*")
 
 
 def _understood(data: Any) -> bool:
@@ -182,9 +176,9 @@ def _understood(data: Any) -> bool:
     for item in data:
         if not all(name in item and isinstance(item[name], kind) for name, kind in _MEMBERS.items()):
             return False
-        if not all(item[name] is None or syntax.fullmatch(item[name]) for name, syntax in _NAMES.items()):
+        if not isinstance(item.get("short"), str | None):
             return False
-        if not isinstance(item.get("short"), str | None) or not _SHORT.fullmatch(item.get("short") or "x"):
+        if not all(item.get(name) is None or syntax.fullmatch(item[name]) for name, syntax in _NAMES.items()):
             return False
         properties = item["schema"].get("properties")
         if not isinstance(properties, dict) or not isinstance(properties.get("id"), dict):

@@ -111,7 +111,8 @@ def commands(kind: Kind, word: str) -> Iterator[Command]:
             (word, "edit"), f"Change one {kind.singular} in $EDITOR.", "commands.editing:edit", (_id(kind),), WRITING,
             kind=kind.name,
             examples=(f"{word} edit {example_id(kind)}",),
-            details="When others change other fields meanwhile, both changes hold; when they change the same field, "
+            details="What is refused opens again, with the errors as comments on top; saved unchanged, it is given up and the file "
+            "is kept. When others change other fields meanwhile, both changes hold; when they change the same field, "
             "the edited file is kept and the exit code is 6.",
         )  # fmt: skip
     if "delete" in of_one:
