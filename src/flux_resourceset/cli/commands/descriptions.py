@@ -102,9 +102,9 @@ def _show_cluster(session: Session, told: Document) -> None:
     document = told["document"]
     named = {kind.cluster_field for kind in session.kinds if isinstance(kind, ReferencedKind)} | {"patches"}
     _show_fields(session, {name: value for name, value in document.items() if name not in named})
-    for kind in session.kinds:
-        if isinstance(kind, ReferencedKind):
-            _show_references(session, kind, told["references"].get(kind.name, []))
+    referenced = [kind for kind in session.kinds if isinstance(kind, ReferencedKind)]
+    for kind in sorted(referenced, key=lambda kind: not kind.overrides):  # what has versions comes first
+        _show_references(session, kind, told["references"].get(kind.name, []))
     _show_patches(session, document.get("patches", {}))
 
 
