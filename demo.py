@@ -138,7 +138,7 @@ def _ready(server: subprocess.Popen[bytes], url: str) -> bool:
 def _simulate(directory: Path, *options: str) -> list[str]:
     # by its DNS name, which also a decommissioned cluster has; by our own engine, which is quick enough for every second
     command = [sys.executable, "-m", "flux_resourceset.cli", "simulate", DNS, "--engine", "builtin"]
-    return [*command, "--output-dir", str(directory), *options]
+    return [*command, "--directory", str(directory), *options]
 
 
 def _fill(directory: Path, access: Mapping[str, str]) -> None:

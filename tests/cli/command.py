@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
 import select
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -90,12 +93,15 @@ class Cli:
         answers: str = "",
         piped: Mapping[str, Any] | None = None,
         watch: Callable[[str], object] = lambda shown: None,  # is given all that was shown so far, whenever it is more
+        size: tuple[int, int] | None = None,  # columns and lines; a terminal that has none cuts nothing and pages nothing
     ) -> Done:
         """Run with a terminal for all three streams; `err` is empty, for a terminal shows both in one.
 
         Text that `watch` gives is typed.
         """
         master, slave = pty.openpty()
+        if size is not None:
+            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
         environment = {**self.environment, "TERM": "xterm"}
         with subprocess.Popen(
             [*PROGRAM, *words], env=environment, stdin=slave, stdout=slave, stderr=slave, **(piped or {})

@@ -183,6 +183,6 @@ def test_a_file_that_is_no_configuration_is_refused(offline: Cli, tmp_path: Path
 
 def test_kinds_are_asked_for_anew_where_they_cannot_be_kept(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    expected = cli.ok("namespace", "list").data
-    assert cli.but(XDG_CACHE_HOME=str(tmp_path / "file")).ok("namespace", "list").data == expected
-    assert cli.but(HOME=None).ok("namespace", "list").data == expected
+    expected = cli.ok("namespace", "list", "-o", "json").data
+    assert cli.but(XDG_CACHE_HOME=str(tmp_path / "file")).ok("namespace", "list", "-o", "json").data == expected
+    assert cli.but(HOME=None).ok("namespace", "list", "-o", "json").data == expected

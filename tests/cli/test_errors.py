@@ -90,7 +90,7 @@ def test_a_missing_variable_is_named_together_with_the_way_to_store_it(cli: Cli,
 
 
 def test_reading_does_not_need_the_token_for_writing(cli: Cli) -> None:
-    assert cli.but(FLUX_API_WRITE_TOKEN=None).ok("cluster", "get", "demo-cluster-01").data["environment"] == "dev"
+    assert cli.but(FLUX_API_WRITE_TOKEN=None).ok("cluster", "get", "demo-cluster-01", "-o", "json").data["environment"] == "dev"
 
 
 def test_a_refused_token_is_told(cli: Cli) -> None:

@@ -24,7 +24,7 @@ def test_one_reason_is_that_of_the_document_and_of_the_log(cli: Cli, api: httpx.
     assert newest(api) == ("year-end", "a late closing")
     assert cli.ok("--reason", "said first", "freeze", "update", "year-end").data["reason"] == "said first"
     assert cli.ok("freeze", "list", "--environment", "uat", "-o", "name").out == "freezes/year-end\n"
-    assert cli.ok("freeze", "get", "year-end").data["reason"] == "said first"
+    assert cli.ok("freeze", "get", "year-end", "-o", "json").data["reason"] == "said first"
     row = cli.ok("freeze", "list", "-o", "table").out.splitlines()[-1]
     assert ("zone=nowhere" in row, "2030-01-07T06:00:00+01:00" in row) == (True, True), row
     cli.ok("freeze", "delete", "year-end", "--yes", "--reason", "it is over")

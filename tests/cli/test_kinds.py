@@ -45,7 +45,7 @@ def test_hints_give_a_kind_the_verbs_of_components(cli: Cli, api: httpx.Client) 
     cli.ok("agent", "patch", "edge", "--cluster", "demo-cluster-01", "--set", "a=b")
     reference = {"id": "edge", "enabled": False, "channel": "beta", "size": 4}
     assert api.get("/clusters/demo-cluster-01/agents/edge").json() == reference
-    rows = cli.ok("overrides", "--agent", "edge").data
+    rows = cli.ok("overrides", "--agent", "edge", "-o", "json").data
     assert [(row["field"], row["value"], row["default"]) for row in rows] == [
         ("enabled", False, True), ("channel", "beta", "stable"), ("size", 4, 1), ("patches.a", "b", None),
     ]  # fmt: skip
@@ -100,8 +100,10 @@ def test_help_of_the_built_in_kinds_needs_no_server_and_no_home(offline: Cli) ->
     for cli in (offline, offline.but(HOME=None), offline.but(XDG_CACHE_HOME="/dev/null/nowhere")):
         assert "--component-path" in cli.ok("component", "create", "--help").out
     help = offline.ok("--help").out
-    for word in ("cluster", "namespace", "component", "rolebinding", "apply", "demo", "config"):
+    for word in ("cluster", "namespace", "component", "rolebinding", "apply", "config"):
         assert f"\n  {word} " in help
+    assert "\n  demo " not in help
+    assert "add-namespace" in offline.ok("demo", "--help").out
     assert offline.ok("component", "--help").out.count("\n") > 12
 
 
@@ -123,7 +125,8 @@ def test_completion_offers_commands_options_ids_and_files(cli: Cli, offline: Cli
     assert offered("-o", "y") == ["yaml"]
     assert offered("-o", "json", "namespace", "un") == ["unassign"]
     assert offered("apply", "-f", "") == [":files"]
-    assert offered("render", "x", "-o", "") == [":files"], "where -o is no format"
+    assert offered("render", "x", "-o", "") == ["json", "yaml", "name"], "the formats that it has"
+    assert offered("render", "x", "--directory", "") == [":files"]
     assert offered("namespace", "list", "-o", "j") == ["json"]
     assert offered("--", "-o", "y") == [], "-- ends the options"
     for words in (("--", "-"), ("namespace", "assign", "--", "--"), ("namespace", "assign", "x", "--", "")):

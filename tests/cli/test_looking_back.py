@@ -41,7 +41,7 @@ def compacted(tmp_path: Path, home: Path) -> Iterator[Cli]:
 
 
 def newest(cli: Cli) -> int:
-    return int(cli.ok("changes", "--limit", "1").data[0]["revision"])
+    return int(cli.ok("changes", "--limit", "1", "-o", "json").data[0]["revision"])
 
 
 def test_history_is_the_apis_array_and_lines_for_people(cli: Cli, api: httpx.Client, then: int) -> None:
@@ -87,14 +87,16 @@ def test_a_long_history_is_read_in_pages(tmp_path: Path, home: Path) -> None:
 
 
 def test_documents_and_lists_as_they_were(cli: Cli, api: httpx.Client, then: int) -> None:
-    was = cli.ok("cluster", "get", "looked", "--at", str(then))
+    was = cli.ok("cluster", "get", "looked", "--at", str(then), "-o", "json")
     assert was.data == api.get(f"/clusters/looked?at={then}").json()
     assert was.data["labels"] == {}
     assert f"as of revision {then}" in was.err
-    assert "looked" in [item["id"] for item in cli.ok("cluster", "list", "--at", str(then), "--environment", "qa").data]
-    assert "looked" not in [item["id"] for item in cli.ok("cluster", "list").data]
+    assert "looked" in [
+        item["id"] for item in cli.ok("cluster", "list", "--at", str(then), "--environment", "qa", "-o", "json").data
+    ]
+    assert "looked" not in [item["id"] for item in cli.ok("cluster", "list", "-o", "json").data]
     moment = api.get(f"/changes/{then + 1}").json()["time"]
-    at_a_time = cli.ok("cluster", "get", "looked", "--at", moment)
+    at_a_time = cli.ok("cluster", "get", "looked", "--at", moment, "-o", "json")
     assert at_a_time.data["labels"] == {"zone": "edge"}
     assert f"as of revision {then + 1}" in at_a_time.err
 
@@ -228,10 +230,10 @@ def test_why_names_what_there_is(cli: Cli, then: int) -> None:
 @pytest.mark.long
 def test_following_from_a_moment_on_begins_with_all_that_came_since(cli: Cli) -> None:
     cli.ok("namespace", "create", "since")
-    moment = cli.ok("changes", "--id", "since").data[0]["time"]
+    moment = cli.ok("changes", "--id", "since", "-o", "json").data[0]["time"]
     for number in range(12):
         cli.ok("namespace", "update", "since", "--label", f"n={number}")
-    process = cli.start("changes", "--follow", "--since", moment, "--id", "since")
+    process = cli.start("changes", "--follow", "--since", moment, "--id", "since", "-o", "json")
     try:
         assert process.stdout
         seen = [json.loads(process.stdout.readline())["changes"][0]["operation"] for _ in range(13)]

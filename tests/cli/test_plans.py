@@ -61,7 +61,7 @@ def test_a_plan_is_a_line_for_each_group_and_then_its_fields(cli: Cli, api: http
     assert lines[0] == "4 clusters (dev 1, uat 3): 1 changed each: demo-cluster-01, plan-0, plan-1, plan-2"
     assert '  platform-components/podinfo: /source/oci_tag "latest" → "6.7.1"' in lines
     assert lines[-1].startswith("plan ")
-    assert "would be: 1 updated; nothing was changed" in done.err
+    assert "would update 1; nothing was changed" in done.err
     assert revision(api) == before
 
 

@@ -14,16 +14,16 @@ import live
 from cli.command import Cli
 
 COMMANDS = """
-flux-resourceset-cli cluster list
-flux-resourceset-cli cluster get demo-cluster-01
-flux-resourceset-cli namespace list
-flux-resourceset-cli namespace get cert-manager
+flux-resourceset-cli cluster list -o json
+flux-resourceset-cli cluster get demo-cluster-01 -o json
+flux-resourceset-cli namespace list -o json
+flux-resourceset-cli namespace get cert-manager -o json
 flux-resourceset-cli namespace create team-sandbox --cluster demo-cluster-01 \\
   --label team=sandbox --annotation owner=platform
 flux-resourceset-cli namespace assign team-sandbox --cluster demo-cluster-01
 flux-resourceset-cli namespace unassign team-sandbox --cluster demo-cluster-01
-flux-resourceset-cli component list
-flux-resourceset-cli component get cert-manager
+flux-resourceset-cli component list -o json
+flux-resourceset-cli component get cert-manager -o json
 flux-resourceset-cli component create cert-manager-two \\
   --component-path core/cert-manager/1.14.0 \\
   --component-version 1.14.0 \\

@@ -16,7 +16,7 @@ def test_data_is_a_coloured_table_on_a_terminal_and_json_elsewhere(cli: Cli) -> 
     shown = cli.on_terminal("namespace", "get", "traefik").out
     assert "\x1b[1mID" in shown
     assert f"{RED}false" in shown
-    assert cli.ok("namespace", "get", "traefik").data["id"] == "traefik"
+    assert cli.ok("namespace", "get", "traefik", "-o", "json").data["id"] == "traefik"
 
 
 def test_colours_can_be_switched_off(cli: Cli) -> None:

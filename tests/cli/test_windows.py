@@ -70,7 +70,7 @@ def test_templates_are_rendered(tmp_path: Path) -> None:
     folder = tmp_path / "manifests"
     done = windowed(
         tmp_path, "render", "--inputs", f"{quotas}.inputs.json", "-f", f"{quotas}.resourceset.yaml",
-        "--engine", "builtin", "-o", str(folder),
+        "--engine", "builtin", "--directory", str(folder),
     )  # fmt: skip
     assert done.code == 0, done
     assert list(folder.rglob("*.yaml"))

@@ -81,7 +81,7 @@ def test_a_document_can_come_from_a_file_and_options_win(cli: Cli, tmp_path: Pat
     made = cli.ok("namespace", "create", "from-file", "--from-file", str(file), "--no-allow-prune").data
     assert (made["labels"], made["allow_prune"]) == ({"a": "b"}, False)
     cli.ok("namespace", "update", "from-file", "--from-file", "-", stdin='{"labels": {"a": null, "c": "d"}}')
-    assert cli.ok("namespace", "get", "from-file").data["labels"] == {"c": "d"}
+    assert cli.ok("namespace", "get", "from-file", "-o", "json").data["labels"] == {"c": "d"}
     other = cli.ok("namespace", "create", "from-file-other", "--from-file", str(file))
     assert other.data["id"] == "from-file-other"
     assert f'note: the id in {file} is "from-file"; from-file-other, as in the command, counts' in other.err
@@ -192,7 +192,7 @@ def test_an_edit_of_the_same_field_is_a_conflict_and_is_kept(cli: Cli, tmp_path:
     assert f"diff -f {file}" in kept  # to apply it would undo what the other did
     assert "apply" not in kept
     assert "mine" in file.read_text()
-    assert cli.ok("namespace", "get", "edited-apart").data["labels"] == {"a": "theirs"}
+    assert cli.ok("namespace", "get", "edited-apart", "-o", "json").data["labels"] == {"a": "theirs"}
 
 
 def test_an_edit_that_is_refused_is_kept(cli: Cli, tmp_path: Path) -> None:

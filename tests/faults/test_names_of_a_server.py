@@ -71,7 +71,7 @@ def test_a_name_that_no_kind_may_have_is_not_taken_from_a_server(
     answers["/kinds"] = kinds_with(member, name)
     (tmp_path / "a" / "b").mkdir(parents=True)
     cli = Cli(tmp_path / "home", url)
-    (line, *_) = cli.refused(5, "bootstrap", "edge", "--api-url", API, "-o", str(tmp_path / "a" / "b" / "bundle"))
+    (line, *_) = cli.refused(5, "bootstrap", "edge", "--api-url", API, "--directory", str(tmp_path / "a" / "b" / "bundle"))
     assert "kinds" in line
     assert files(tmp_path) == set()
 
@@ -89,7 +89,7 @@ def test_a_cluster_whose_name_would_say_something_else_gets_no_bundle(
     for words in (
         ("bootstrap", "edge", "--api-url", API),
         ("render", "edge"),
-        ("simulate", "edge", "--once", "-o", str(tmp_path / "x")),
+        ("simulate", "edge", "--once", "--directory", str(tmp_path / "x")),
     ):
         done = Cli(tmp_path / "home", url)(*words)
         assert (done.code, done.out) == (5, "")
@@ -105,7 +105,7 @@ def test_names_that_were_remembered_are_looked_at_too(tmp_path: Path) -> None:
         content["kinds"] = kinds_with("endpoint", "../../x")
         cache.write_text(json.dumps(content))
         before = files(tmp_path)
-        cli.ok("bootstrap", "demo-cluster-01", "--api-url", API, "-o", str(tmp_path / "a" / "b" / "bundle"))
+        cli.ok("bootstrap", "demo-cluster-01", "--api-url", API, "--directory", str(tmp_path / "a" / "b" / "bundle"))
         made = {path for path in files(tmp_path) - before if not path.startswith("a/b/bundle/")}
     assert made == set()
 
@@ -122,7 +122,7 @@ def test_objects_with_names_that_lead_elsewhere_stay_in_the_directory(tmp_path: 
     inputs.write_text(json.dumps([{"id": name} for name in ("../../../x", "..", ".", "/x", "a\\..\\b", "a\x00b")]))
     before = files(tmp_path)
     folder = tmp_path / "a" / "b" / "objects"
-    done = Cli(tmp_path / "home")("render", "-f", str(template), "--inputs", str(inputs), "-o", str(folder))
+    done = Cli(tmp_path / "home")("render", "-f", str(template), "--inputs", str(inputs), "--directory", str(folder))
     made = files(tmp_path) - before
     assert done.code in (0, 1, 2)
     assert all(path.startswith("a/b/objects/") for path in made), made

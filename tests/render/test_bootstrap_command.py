@@ -193,7 +193,7 @@ def test_a_directory_gets_a_file_for_each_and_the_token_is_for_its_owner_alone(c
     folder = tmp_path / "bundle"
     folder.mkdir()
     (folder / "internal-api-token.yaml").write_text("from before, for everybody")
-    done = cli.ok("bootstrap", CLUSTER, "--api-url", API, "--token-file", str(tmp_path / "token"), "-o", str(folder))
+    done = cli.ok("bootstrap", CLUSTER, "--api-url", API, "--token-file", str(tmp_path / "token"), "--directory", str(folder))
     assert done.out == ""
     text = "".join(path.read_text() for path in sorted(folder.iterdir()))
     assert objects(text) == printed(cli, "--token-file", str(tmp_path / "token"))

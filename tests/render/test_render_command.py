@@ -61,14 +61,14 @@ def test_a_shipped_view_is_known_by_its_name_and_inputs_may_be_a_bare_list_on_st
 
 
 def test_a_directory_gets_a_file_for_each_object(cli: Cli, tmp_path: Path) -> None:
-    cli.ok("render", CLUSTER, "--view", "platform-components", "-o", str(tmp_path / "out"))
+    cli.ok("render", CLUSTER, "--view", "platform-components", "--directory", str(tmp_path / "out"))
     path = tmp_path / "out" / "flux-system" / "helmrelease.helm.toolkit.fluxcd.io" / "platform-podinfo.yaml"
     (release,) = objects(path.read_text())
     assert release["spec"]["releaseName"] == "podinfo"
 
 
 def test_a_directory_is_made_also_for_nothing(tmp_path: Path) -> None:
-    done = Cli(tmp_path).ok("render", "--view", "namespaces", "--inputs", "-", "-o", str(tmp_path / "out"), stdin="[]")
+    done = Cli(tmp_path).ok("render", "--view", "namespaces", "--inputs", "-", "--directory", str(tmp_path / "out"), stdin="[]")
     assert f"0 objects in {tmp_path / 'out'}" in done.err
     assert list((tmp_path / "out").iterdir()) == []
 

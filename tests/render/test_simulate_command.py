@@ -40,7 +40,7 @@ class Simulated:
         self.root = home / "cluster"
 
     def turn(self, cluster: str = CLUSTER) -> Done:
-        done = self.cli("simulate", cluster, "--once", "-o", str(self.root))
+        done = self.cli("simulate", cluster, "--once", "--directory", str(self.root))
         assert "Traceback" not in done.err
         return done
 
@@ -194,12 +194,14 @@ def test_a_long_text_shows_where_it_changed(simulated: Simulated) -> None:
 @pytest.mark.parametrize("place", ["file", "file/below"])
 def test_a_directory_that_cannot_be_written_is_named(place: str, simulated: Simulated, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    (line,) = simulated.cli.refused(2, "simulate", CLUSTER, "--once", "-o", str(tmp_path / place))
+    (line,) = simulated.cli.refused(2, "simulate", CLUSTER, "--once", "--directory", str(tmp_path / place))
     assert line.startswith(f"{tmp_path / place} cannot be written: ")
 
 
 def test_an_interval_beyond_all_clocks_is_refused(simulated: Simulated) -> None:
-    (line,) = simulated.cli.refused(2, "simulate", CLUSTER, "--interval", "99999999999999999h", "-o", str(simulated.root))
+    (line,) = simulated.cli.refused(
+        2, "simulate", CLUSTER, "--interval", "99999999999999999h", "--directory", str(simulated.root)
+    )
     assert "--interval" in line
 
 
@@ -218,7 +220,7 @@ def test_an_answer_that_flux_would_refuse_keeps_the_last_state(body: str, reason
     before = simulated.files()
     with faults.proxying(simulated.server.address) as proxy:
         proxy.fault = lambda handler: "/api/v2/flux/" in handler.path and faults.body(body)(handler)
-        done = simulated.cli.but(FLUX_API_URL=proxy.url)("simulate", CLUSTER, "--once", "-o", str(simulated.root))
+        done = simulated.cli.but(FLUX_API_URL=proxy.url)("simulate", CLUSTER, "--once", "--directory", str(simulated.root))
     assert (done.code, done.out) == (5, "")
     assert reason in done.err
     assert done.err.count("the last state is kept") == VIEWS
@@ -229,7 +231,7 @@ def test_the_largest_answer_that_flux_takes_is_taken(simulated: Simulated) -> No
     simulated.turn()
     with faults.proxying(simulated.server.address) as proxy:
         proxy.fault = lambda handler: handler.path.endswith("/rolebindings") and faults.body(LARGEST)(handler)
-        done = simulated.cli.but(FLUX_API_URL=proxy.url)("simulate", CLUSTER, "--once", "-o", str(simulated.root))
+        done = simulated.cli.but(FLUX_API_URL=proxy.url)("simulate", CLUSTER, "--once", "--directory", str(simulated.root))
     assert done.code == 0
     assert signs(done) == {"- ClusterRoleBinding platform-admins", "- ClusterRoleBinding dev-readers"}
 
@@ -248,7 +250,7 @@ def eventually(what: Callable[[], object]) -> None:
 @contextlib.contextmanager
 def running(simulated: Simulated) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     log = simulated.root.parent / "simulate.log"
-    words = ["simulate", CLUSTER, "--interval", "50ms", "-o", str(simulated.root), "--engine", "builtin"]
+    words = ["simulate", CLUSTER, "--interval", "50ms", "--directory", str(simulated.root), "--engine", "builtin"]
     with log.open("w") as stream:
         process = subprocess.Popen(
             [*PROGRAM, *words], stdout=stream, stderr=stream, env=simulated.cli.environment, text=True, process_group=0

@@ -26,6 +26,15 @@ def run(words: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _run_reporting(session: Session, words: Sequence[str]) -> int:
+    code = _reported(session, words)
+    try:
+        session.end()
+    except OSError:
+        pass  # the terminal is gone
+    return code
+
+
+def _reported(session: Session, words: Sequence[str]) -> int:
     try:
         code = _run(session, words)
         sys.stdout.flush()

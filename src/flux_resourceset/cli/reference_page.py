@@ -42,11 +42,47 @@ case win. `SSL_CERT_FILE` names a file with certificate authorities, `SSL_CERT_D
 
 ## What is printed
 
-Data goes to stdout, messages to stderr. On a terminal data is a table; elsewhere it is JSON, the API's bare array or document, so
-that `{PROGRAM} cluster list | jq .` works. `-o yaml` carries `kind`, so that `apply -f -` takes it back. `-o name` prints
-`kind/id`. `--dry-run` prints what would change, and changes nothing. Whatever a server says, nothing in it steers the terminal:
-control characters, and those that turn the direction of text, are shown as escapes, such as `\\x1b`,
-in JSON and YAML by their own syntax.
+Data goes to stdout, messages to stderr. The commands for reading (`list`, `get`, `changes`, `tags`, `overrides`) print a
+table, in a pipe as on a terminal. All other commands, such as those that write, print lines on a terminal and JSON elsewhere:
+the API's bare array or document.
+
+| `-o` | What is printed |
+|---|---|
+| `table` | A table; on a terminal, one that fits |
+| `wide` | A table with all columns and nothing cut |
+| `json` | The API's array or document, as in `{PROGRAM} cluster list -o json \\| jq .` |
+| `yaml` | The same, with `kind`, so that `apply -f -` takes it back |
+| `name` | `kind/id`, a line each |
+| `jsonpath=TEMPLATE` | What the template finds, as kubectl prints it |
+| `custom-columns=NAME:.path,…` | A table of these columns, a row for each document; a missing value is `<none>` |
+
+On a terminal every row of a table is one line: columns that matter less are left out, long cells end with `…`, and the id
+gives way last. In a pipe nothing is cut, and there are no colours.
+
+With `jsonpath`, values are joined by a space, a missing key is empty, objects are JSON, and there is no newline at the end. A
+list is `{{"items": […]}}`, one id is the document itself:
+
+```bash
+{PROGRAM} cluster list -o jsonpath='{{.items[*].id}}'
+{PROGRAM} cluster list -o jsonpath='{{range .items[?(@.environment=="prod")]}}{{.id}}{{"\\t"}}{{.cluster_dns}}{{"\\n"}}{{end}}'
+{PROGRAM} component list -o custom-columns=ID:.id,TAG:.oci_tag --sort-by .oci_tag --no-headers
+```
+
+A template may hold fields (`.a.b`, `['a.b']`, `.a\\.b`), `[0]`, `[-1]`, `[*]`, slices, unions (`['a','b']`), `..`, filters
+with `==`, `!=`, `<`, `<=`, `>`, `>=` or only a path, `{{range …}}{{end}}` and text in quotes. What kubectl does not know
+either, such as `&&` or `=~`, is refused with exit code 2. `--sort-by .field` sorts numbers as numbers and `prod-9` before
+`prod-10`; what lacks the field comes first. It sorts what is shown: with `--limit`, the server has chosen before.
+
+`--watch` (`-w`) of `list` and `get` prints what is there, and then a row for every change, with `created`, `updated` or
+`deleted` in the last column; what no longer matches the filters counts as deleted. With `-o json` each is a line `{{"change":
+…, "document": …}}`.
+
+On a terminal, output that is longer than the screen goes through `$PAGER`, or `less -FRX` if it is there. `--no-pager`,
+`PAGER=` and `PAGER=cat` switch that off.
+
+`--dry-run` prints what would change, and changes nothing. Documents that are unchanged are counted, not listed. Whatever a
+server says, nothing in it steers the terminal: control characters, and those that turn the direction of text, are shown as
+escapes, such as `\\x1b`, in JSON and YAML by their own syntax.
 """
 
 

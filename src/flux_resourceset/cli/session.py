@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 ACTOR = "FLUX_API_ACTOR"
 
+# Commands whose output may be long, beside those for reading; others ask, or go on for long.
+_PAGED = frozenset({"history", "why", "diff", "plan", "explain", "render", "bootstrap", "inputs", "export"})
 _PATIENCE = 0.5  # seconds that help may take longer because nobody has asked this server for its kinds yet
 
 
@@ -34,7 +36,7 @@ class Session:
         self.values = values
         self.command = Command((), "", "")
         self.stdin: TextIO = sys.stdin
-        self.output = printing.Output(sys.stdout, values.text("output"), environment)
+        self.output = printing.Output(sys.stdout, values.text("output"), environment, pager=not values.flag("no-pager"))
         self.messages = printing.Output(sys.stderr, "table", environment)
         self._kinds: Kinds | None = None
         self._warned: set[str] = set()
@@ -44,6 +46,15 @@ class Session:
         self.command, self.values = command, values
         if shared_options.ACTOR in command.options:  # where it is another option, nothing is written
             self._stated |= self._actor()
+        self.output.settle(values, reading=command.is_reading)
+        if values.flag("watch") or values.flag("follow"):
+            self.output.release(self.messages)
+        elif command.is_reading or command.words[-1] in _PAGED or values.flag("dry-run"):
+            self.output.hold(self.messages)
+
+    def end(self) -> None:
+        """Show what was kept for a pager."""
+        self.output.release(self.messages)
 
     @property
     def asks_help(self) -> bool:
@@ -265,6 +276,7 @@ class Session:
 
     def ask(self, question: str) -> None:
         """Go on only if somebody agrees."""
+        self.end()
         if not click.confirm(printable(question), err=True):
             raise failures.usage("nothing was changed, for it was not confirmed")
 

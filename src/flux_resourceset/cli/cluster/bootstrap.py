@@ -160,10 +160,13 @@ def _objects(text: str) -> list[render.Manifest]:
 
 
 def _deliver(session: Session, files: list[File]) -> None:
-    folder = session.values.text("output-dir")
+    folder = session.values.text("directory")
     if folder is None:
-        for file in files:
-            session.output.raw(file.text.encode())
+        form = session.values.text("output")
+        if form in (None, "yaml"):
+            session.output.raw("".join(file.text for file in files).encode())
+        else:
+            manifest_files.show(session.output, form, [manifest for file in files for manifest in _objects(file.text)])
         return
     with manifest_files.writing(folder):
         Path(folder).mkdir(parents=True, exist_ok=True)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from flux_resourceset import atomic_files, render
 from flux_resourceset.cli import failures, windows
 from flux_resourceset.render import dialect, resourcesets
+
+if TYPE_CHECKING:
+    from flux_resourceset.cli.output.printing import Output
 
 Identity = tuple[str, str, str, str]
 
@@ -39,6 +42,23 @@ def plain(text: str) -> str:
     if windows.is_device(safe):
         return f"%{ord(safe[0]):02X}{safe[1:]}"
     return safe.replace(".", "%2E") if not safe.strip(".") else safe
+
+
+def name(identity: Identity) -> str:
+    """kind.group/name, as -o name of kubectl."""
+    group, kind, _, own = identity
+    return f"{kind.lower()}.{group}/{own}" if group else f"{kind.lower()}/{own}"
+
+
+def show(output: Output, form: str | None, objects: list[render.Manifest]) -> None:
+    """Printed: as YAML, as a List of Kubernetes, which kubectl takes as well, or by their names."""
+    if form == "json":
+        output.json({"apiVersion": "v1", "kind": "List", "items": objects})
+    elif form == "name":
+        for manifest in objects:
+            output.line(name(resourcesets.identity(manifest)))
+    else:
+        output.raw(dialect.presented(objects).encode())
 
 
 @contextlib.contextmanager

@@ -10,7 +10,6 @@ from flux_resourceset import client, cluster_bundle, render
 from flux_resourceset.cli import failures
 from flux_resourceset.cli.cluster import manifest_files, view_sources
 from flux_resourceset.cli.cluster.view_sources import Input, View
-from flux_resourceset.render import dialect
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
@@ -108,9 +107,9 @@ def _single(session: Session) -> View:
 
 
 def _deliver(session: Session, objects: list[render.Manifest]) -> None:
-    folder = session.values.text("output-dir")
+    folder = session.values.text("directory")
     if folder is None:
-        session.output.raw(dialect.presented(objects).encode())
+        manifest_files.show(session.output, session.values.text("output"), objects)
     else:
         with manifest_files.writing(folder):
             Path(folder).mkdir(parents=True, exist_ok=True)

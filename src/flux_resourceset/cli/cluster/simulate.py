@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
 
 DEFAULT_INTERVAL = "2s"
+_WORDS = {**MEANINGS, "=": "kept"}
 
 
 def simulate(session: Session) -> int:
@@ -29,7 +30,7 @@ def simulate(session: Session) -> int:
     engine = view_sources.engine(session)
     views = [view for view in view_sources.of_server(session) if view.template is not None]
     dns = view_sources.dns(session, id)
-    root = Path(values.text("output-dir") or Path("simulated") / manifest_files.plain(id))
+    root = Path(values.text("directory") or Path("simulated") / manifest_files.plain(id))
     simulation = _Simulation(session, dns, views, engine, root)
     session.say(f"{dns} is simulated in {root}")
     if values.flag("once"):
@@ -87,9 +88,23 @@ class _Simulation:
             self._session.say(f"! {view.name}: {reason}; the last state is kept")
 
     def _tell(self, changes: Iterable[Change]) -> None:
-        out = self._session.output
+        out, form = self._session.output, self._session.values.text("output")
         for change in changes:
+            if form is not None:
+                self._print(change, form)
+                continue
             out.line(f"{out.coloured(change.sign, MEANINGS[change.sign])} {printable(str(change))}")
             for field in change.fields:
                 out.line(f"    {printable(field)}")
         sys.stdout.flush()  # a pipe would keep the news to itself
+
+    def _print(self, change: Change, form: str) -> None:
+        out, (group, kind, namespace, name) = self._session.output, change.identity
+        told = {"change": _WORDS[change.sign], "group": group, "kind": kind, "namespace": namespace, "name": name}
+        if form == "json":
+            out.json_line({**told, "fields": list(change.fields)})
+        elif form == "yaml":
+            out.line("---")
+            out.yaml([{**told, "fields": list(change.fields)}])
+        else:
+            out.line(manifest_files.name(change.identity))

@@ -74,6 +74,8 @@ def show(session: Session, results: Sequence[Result], shown: Sequence[Shown], *,
     output = session.output
     if output.human:
         for result in results:
+            if result["change"] == "unchanged":
+                continue  # they are counted below
             output.result(result["kind"], result["id"], result["change"], dry_run=is_dry_run)
             if is_dry_run:
                 for line in changed_lines(session, result):
@@ -126,6 +128,14 @@ def _shown(value: Any) -> str:
     return "(none)" if value is differences.ABSENT else json.dumps(value, ensure_ascii=False)
 
 
+def _conditional(counted: dict[str, int]) -> str:
+    """What a dry run counted: it would create, update and delete so many; what is unchanged is so already."""
+    would = [f"{name} {counted[name]}" for name in ("create", "update", "delete") if name in counted]
+    same = counted.get("unchanged")
+    parts = [f"would {', '.join(would)}"] if would else []
+    return ", ".join([*parts, *([f"{same} unchanged"] if same else [])])
+
+
 def summary(results: Sequence[Result], is_dry_run: bool) -> str:
     """How many of what, and in which revision."""
     counted: dict[str, int] = {}
@@ -133,6 +143,6 @@ def summary(results: Sequence[Result], is_dry_run: bool) -> str:
         counted[result["change"]] = counted.get(result["change"], 0) + 1
     parts = ", ".join(f"{counted[name]} {word}" for name, word in printing.PAST.items() if name in counted)
     if is_dry_run:
-        return f"would be: {parts}; nothing was changed"
+        return f"{_conditional(counted)}; nothing was changed"
     revisions = [result["revision"] for result in results if result["change"] != "unchanged" and result["revision"]]
     return parts + (f" (revision {max(revisions)})" if revisions else "; nothing to do")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from flux_resourceset import client
 from flux_resourceset.cli import failures
-from flux_resourceset.cli.commands import log_lines
+from flux_resourceset.cli.commands import log_lines, moments, whole_change
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 Entry = dict[str, Any]
 
 _COLUMNS = ["revision", "time", "actor", "changes", "reason"]
+_KEYS = ("revision", "changes")  # which give way last
 _PERIOD = 1.0  # seconds between two looks
 _PAGE = 100
 _OF_LISTS = {"since", "until"}  # what a stream cannot be asked for
@@ -24,33 +26,39 @@ _AT_FIRST = 10  # entries that --follow starts with, as tail -f does
 
 def changes(session: Session) -> int:
     values = session.values
-    query = {name: values.required(name) for name in ("id", "actor", "since", "until", "limit") if name in values}
+    query = {name: values.required(name) for name in ("id", "actor", "limit") if name in values}
+    query |= {name: moments.moment(values.required(name), f"--{name}") for name in _OF_LISTS if name in values}
     if (kind := session.named_kind()) is not None:
         query["kind"] = kind.name
+    if (revision := values.text("revision")) is not None:
+        return _show_one(session, revision, query)
     if values.flag("follow"):
         return _follow(session, query)
     entries = session.client.get("/changes", query).objects()
     if session.output.human:
-        session.output.table(_COLUMNS, [_row(entry) for entry in entries])
+        ordered = session.output.in_order(entries)
+        session.output.table(_COLUMNS, [_row(session, entry, query) for entry in ordered], _KEYS)
+        if not entries:
+            session.say("no changes found")
     else:
         session.output.rows(entries, _COLUMNS, name=lambda entry: str(entry["revision"]))
     return failures.OK
 
 
-def _row(entry: Entry) -> list[str]:
+def _show_one(session: Session, revision: str, query: dict[str, str]) -> int:
+    if query or session.values.flag("follow"):
+        raise failures.usage("a revision is one change: leave out the options that choose among many")
+    entry = session.client.get(client.path("changes", revision)).object(changes=list)
+    session.output.value(entry, lambda: whole_change.lines(session, entry), [revision])
+    return failures.OK
+
+
+def _row(session: Session, entry: Mapping[str, Any], query: Mapping[str, Any]) -> list[str]:
     from flux_resourceset.cli.output.printing import cell
 
-    touched = [f"{change['operation']} {change['kind']}/{change['id']}" for change in entry["changes"][:3]]
-    more = f" and {len(entry['changes']) - 3} more" if len(entry["changes"]) > 3 else ""
     who, why = cell(log_lines.author(entry)), cell(entry.get("reason"))
-    return [str(entry["revision"]), log_lines.moment(entry), who, ", ".join(touched) + more + _marks(entry), why]
-
-
-def _marks(entry: Entry) -> str:
-    """What is special about it: that it undoes another one, and that a rule or a freeze was set aside."""
-    reverts = [f"reverts {entry['reverts']}"] if entry.get("reverts") is not None else []
-    marks = reverts + ["forced"] * bool(entry.get("forced"))
-    return f" ({', '.join(marks)})" if marks else ""
+    told = whole_change.brief(session, entry, query.get("kind"), query.get("id"))
+    return [str(entry["revision"]), log_lines.moment(entry), who, told, why]
 
 
 def _follow(session: Session, query: dict[str, str]) -> int:
@@ -76,7 +84,7 @@ def _follow_stream(session: Session, query: dict[str, str]) -> int | None:
             elif event.name == "reset":
                 session.say("the log was replaced, or folded beyond the last change that was seen; it goes on from now")
             if event.name == "change":
-                _print(session, client.decoded(event.data))
+                _print(session, client.decoded(event.data), query)
             last = revision
             sys.stdout.flush()
     except (events.NoStream, client.Problem):
@@ -86,7 +94,7 @@ def _follow_stream(session: Session, query: dict[str, str]) -> int | None:
 
 def _print_all(session: Session, query: dict[str, Any]) -> None:
     for entry in session.client.get("/changes", query).objects()[::-1]:
-        _print(session, entry)
+        _print(session, entry, query)
 
 
 def _follow_lists(session: Session, query: dict[str, str], last: int | None) -> int:
@@ -98,7 +106,7 @@ def _follow_lists(session: Session, query: dict[str, str], last: int | None) -> 
     lost = False
     while True:
         for entry in entries:
-            _print(session, entry)
+            _print(session, entry, query)
             last = entry["revision"]
         sys.stdout.flush()
         time.sleep(_PERIOD)
@@ -131,10 +139,18 @@ def _since(server: client.Client, query: dict[str, str], last: int) -> list[Entr
         last = page[-1]["revision"]
 
 
-def _print(session: Session, entry: Entry) -> None:
+def _print_row(session: Session, cells: list[str]) -> None:
+    """Under no heading; on a terminal its end is cut, so that it is one line."""
+    from flux_resourceset.cli.output.terminal_text import printable, shortened
+
+    text, room = printable("   ".join(cells)), session.output.room
+    session.output.line(shortened(text, room) if room is not None else text)
+
+
+def _print(session: Session, entry: Entry, query: Mapping[str, Any]) -> None:
     output = session.output
     if output.human:
-        output.line("   ".join(_row(entry)))
+        _print_row(session, _row(session, entry, query))
     elif output.form == "yaml":
         output.line("---")
         output.yaml([entry])

@@ -50,7 +50,8 @@ def chosen(session: Session, having: tuple[ReferencedKind, str] | None = None) -
     kind, id = having
     held = [cluster["id"] for cluster in selected if reference(cluster, kind, id) is not None]
     if len(held) < len(selected):
-        session.say(f'skipping {plural(len(selected) - len(held))} without {kind.singular} "{id}"')
+        skipping = "would skip" if session.values.flag("dry-run") else "skipping"
+        session.say(f'{skipping} {plural(len(selected) - len(held))} without {kind.singular} "{id}"')
     return Clusters(held, False)
 
 
@@ -83,7 +84,8 @@ def change(
     """Do the same to every cluster in one transaction, after saying how many there are and asking."""
     session.require_write_token()
     if clusters.ids or not clusters.named:
-        session.say(f"{doing}: {plural(len(clusters.ids))}" + ("" if clusters.ids else "; nothing to do"))
+        verb = " would concern" if session.values.flag("dry-run") else ":"
+        session.say(f"{doing}{verb} {plural(len(clusters.ids))}" + ("" if clusters.ids else "; nothing to do"))
     ids = clusters.ids
     for _ in range(_ATTEMPTS):
         try:

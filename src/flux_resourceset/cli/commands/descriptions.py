@@ -10,6 +10,7 @@ from flux_resourceset.cli import failures
 from flux_resourceset.cli.commands import log_lines, whereabouts
 from flux_resourceset.cli.known_kinds import CLUSTERS, Kind, ReferencedKind
 from flux_resourceset.cli.output.printing import PAST, cell
+from flux_resourceset.cli.output.terminal_text import shortened
 from flux_resourceset.cli.parsing.grammar import PROGRAM
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def _show_definition(session: Session, told: Document) -> None:
         _show_table(session, columns, [[cell(row.get(name)) for name in columns] for row in deviating[:_DEVIATING]])
         if len(deviating) > _DEVIATING:
             more = f"{PROGRAM} {kind.group} usage {told['id']}"
-            session.output.line(f"… and {len(deviating) - _DEVIATING} more; see {more}")
+            _line(session, f"… and {len(deviating) - _DEVIATING} more; see {more}")
 
 
 def _show_other(session: Session, told: Document) -> None:
@@ -171,7 +172,7 @@ def _show_other(session: Session, told: Document) -> None:
 
 def _show_gone(session: Session, told: Document) -> None:
     gone = told["decommissioned"]
-    session.output.line(session.output.coloured(f"Cluster {told['id']} was decommissioned.", "bold"))
+    _line(session, f"Cluster {told['id']} was decommissioned.", "bold")
     _show_fields(
         session,
         {
@@ -187,22 +188,40 @@ def _show_gone(session: Session, told: Document) -> None:
 
 
 def _show_fields(session: Session, fields: Mapping[str, Any]) -> None:
-    names = {name: name.replace("_", " ").capitalize() for name in fields}
-    width = max(map(len, names.values()), default=0) + 2
+    """A line each; what has many parts, a line for each of them, as kubectl does."""
+    names = {name: name.replace("_", " ").capitalize() + ":" for name in fields}
+    width = max(map(len, names.values()), default=0) + 1
     for name, value in fields.items():
-        shown = cell(value)
-        session.output.line(f"{names[name] + ':':{width}} {_NONE if shown == '-' else shown}")
+        first, *others = _parts(value)
+        _line(session, f"{names[name]:{width}} {first}")
+        for other in others:
+            _line(session, f"{'':{width}} {other}")
+
+
+def _parts(value: Any) -> list[str]:
+    if isinstance(value, Mapping) and value:
+        return [f"{key}={cell(item)}" for key, item in value.items()]
+    if isinstance(value, list) and value:
+        return [cell(item) for item in value]
+    shown = cell(value)
+    return [_NONE if shown == "-" else shown]
+
+
+def _line(session: Session, text: str, meaning: str = "") -> None:
+    """A line that fits; -o wide shows the whole of it."""
+    room = session.output.room
+    session.output.line(session.output.coloured(shortened(text, room) if room else text, meaning))
 
 
 def _title(session: Session, name: str, count: int, more: str = "") -> None:
     text = f"{name.replace('_', ' ').capitalize()} ({count}){': ' + more if more else ''}"
     session.output.line()
-    session.output.line(session.output.coloured(text, "bold"))
+    _line(session, text, "bold")
 
 
 def _show_ids(session: Session, ids: Iterable[str]) -> None:
     for id in ids:
-        session.output.line(f"  {id}")
+        _line(session, f"  {id}")
 
 
 def _show_table(session: Session, columns: list[str], rows: list[list[str]]) -> None:
@@ -216,9 +235,9 @@ def _show_changes(session: Session, changes: list[Document]) -> None:
         done = PAST.get(operation := str(change.get("operation")), operation)
         why = f": {change['reason']}" if change.get("reason") else ""
         head = f"revision {change.get('revision')}   {log_lines.moment(change)}   "
-        session.output.line(f"{head}{session.output.coloured(done, done)} by {log_lines.author(change)}{why}")
+        _line(session, f"{head}{done} by {log_lines.author(change)}{why}")
         fields = change.get("fields") or []
         for item in fields[:_FIELDS] if operation == "update" else ():
-            session.output.line(f"  {log_lines.field(item)}")
+            _line(session, f"  {log_lines.field(item)}")
         if operation == "update" and len(fields) > _FIELDS:
-            session.output.line(f"  … and {len(fields) - _FIELDS} more fields")
+            _line(session, f"  … and {len(fields) - _FIELDS} more fields")

@@ -26,6 +26,8 @@ def list(session: Session) -> int:
         return whereabouts.show_decommissioned(session)
     options = kind_commands.filters(kind)
     query = {name: session.values.required(option.key) for name, option in options.items() if option.key in session.values}
+    if session.values.flag("watch"):
+        return _watch(session, query)
     answer = session.client.get(client.path(kind.name), query)
     documents = answer.objects()
     session.say_revision(answer)
@@ -38,6 +40,12 @@ def list(session: Session) -> int:
     return failures.OK
 
 
+def _watch(session: Session, query: dict[str, str], *ids: str) -> int:
+    from flux_resourceset.cli.commands import watching  # not before: most lists are looked at once
+
+    return watching.watch(session, session.kind, query, ids)
+
+
 def get(session: Session) -> int:
     """Documents by their ids, or all where the command does without; what is not found is told behind the others."""
     kind, ids = session.kind, session.ids
@@ -46,6 +54,8 @@ def get(session: Session) -> int:
     for option in (*kind_commands.filters(kind).values(), *whereabouts_commands.of_lists(kind.name)):
         if option.key in session.values and option.key != "at":
             raise failures.usage(f"{option.name} narrows a list; it goes with no ids")
+    if session.values.flag("watch"):
+        return _watch(session, {}, *ids)
     documents: Any = []
     missing: Any = []
     for id in ids:

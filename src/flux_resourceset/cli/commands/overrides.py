@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Document = dict[str, Any]
 
+_KEYS = ("cluster", "id", "field", "value")  # the column of a table that gives way last, and those before it
+
 
 def overrides(session: Session) -> int:
     values = session.values
@@ -28,7 +30,7 @@ def overrides(session: Session) -> int:
     if (limit := values.text("limit")) is not None:
         rows = rows[: int(limit)]
     columns = ["cluster", "environment", "kind", "id", "field", "value", "default"]
-    session.output.rows(rows, columns, name=lambda row: f"{row['cluster']}/{row['id']}/{row['field']}")
+    session.output.rows(rows, columns, name=lambda row: f"{row['cluster']}/{row['id']}/{row['field']}", keys=_KEYS)
     if not rows and session.output.human:
         session.say("no cluster differs from its definitions")
     return failures.OK

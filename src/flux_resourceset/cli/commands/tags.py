@@ -38,7 +38,7 @@ def order(tag: str) -> Order:
 
 
 def tags(session: Session) -> int:
-    """What the catalog and the clusters' overrides name, by tag; `common` is the tag that most of the catalog has."""
+    """What the catalog and the clusters' overrides name, by tag; `common` is what most of the catalog has, and more than one."""
     field = session.values.text("field") or "oci_tag"
     concerned = [kind for kind in kind_commands.overridable(session.kinds) if field in kind.overrides]
     if not concerned:
@@ -46,7 +46,7 @@ def tags(session: Session) -> int:
     clusters = session.client.get(client.path(known_kinds.CLUSTERS)).objects()
     rows = [row for kind in concerned for row in _rows(session, kind, field, clusters)]
     columns = ["kind", "tag", "base", "common", "catalog", "clusters", "ids"]
-    session.output.rows(rows, columns, name=lambda row: str(row["tag"]))
+    session.output.rows(rows, columns, name=lambda row: str(row["tag"]), keys=("tag", "catalog", "clusters", "common"))
     return failures.OK
 
 
@@ -70,7 +70,7 @@ def _rows(session: Session, kind: known_kinds.ReferencedKind, field: str, cluste
             "kind": kind.name,
             "tag": tag,
             "base": base(tag),
-            "common": bool(most) and tag == most[0][0],
+            "common": bool(most) and most[0][1] > 1 and tag == most[0][0],
             "catalog": sum(value == tag for value in catalog.values()),
             "clusters": len({cluster for cluster, _, value in pinned if value == tag}),
             "ids": sorted({id for id, value in named if value == tag}),

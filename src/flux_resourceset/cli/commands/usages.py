@@ -20,7 +20,8 @@ def usage(session: Session) -> int:
         rows, columns = whereabouts.summary(kind, rows), whereabouts.summary_columns(kind)
     total = len(rows)
     rows = rows[: int(values.text("limit") or total)]
-    session.output.rows(rows, columns, name=lambda row: f"{kind.name}/{row['id']}")
+    keys = ("id", *(name for name in ("cluster", "clusters", *kind.overrides[:1]) if name in columns))
+    session.output.rows(rows, columns, name=lambda row: f"{kind.name}/{row['id']}", keys=keys)
     if not rows and session.output.human:
         session.say(f"no cluster has {values.text('id') or f'any {kind.singular}'}")
     elif len(rows) < total:

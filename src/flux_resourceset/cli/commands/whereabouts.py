@@ -68,15 +68,16 @@ def tombstones(session: Session, query: Mapping[str, str]) -> client.Answer:
 
 def show_decommissioned(session: Session) -> int:
     """The list of clusters that were decommissioned; of them, nothing but their names is known."""
-    narrowing = {option.key for option in session.command.options} & set(_NARROWING)
-    for name in sorted(narrowing):
+    for name in _NARROWING:
         if name in session.values:
             raise failures.usage(f"--{name} does not go with --decommissioned: their labels and fields are gone")
+    if session.values.flag("watch"):
+        raise failures.usage("--watch does not go with --decommissioned; see changes --follow")
     query = {name: session.values.required(name) for name in ("limit", "offset") if name in session.values}
     answer = tombstones(session, query)
     rows = answer.objects()
     if session.output.human:
-        session.output.table(_COLUMNS, [_row(row) for row in rows])
+        session.output.table(_COLUMNS, [_row(row) for row in session.output.in_order(rows)])
     else:
         session.output.rows(rows, (), name=lambda row: f"{CLUSTERS}/{row['id']}")
     total = int(answer.headers.get("x-total-count", len(rows)))

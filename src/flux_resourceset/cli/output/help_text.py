@@ -11,9 +11,10 @@ from flux_resourceset.cli.parsing.grammar import GLOBALS, PROGRAM, Argument, Com
 
 
 def show_all(output: Output, groups: Iterable[Group]) -> None:
+    output.hold()
     every = list(groups)
     kinds = [group for group in every if group.of_kind]
-    others = [group for group in every if not group.of_kind]
+    others = [group for group in every if not group.of_kind and not group.hidden]
     _paragraph(output, "Describe a fleet of Kubernetes clusters, and see what Flux makes of it.")
     _paragraph(output, f"Usage: {PROGRAM} <command> [options], or {PROGRAM} --version")
     _section(output, "Kinds", [(group.word, group.summary) for group in kinds])
@@ -24,6 +25,7 @@ def show_all(output: Output, groups: Iterable[Group]) -> None:
 
 
 def show_group(output: Output, group: Group) -> None:
+    output.hold()
     _paragraph(output, " ".join(group.summary.split()))
     _paragraph(output, f"Usage: {PROGRAM} {group.word} <command> [options]")
     _section(output, "Commands", [(" ".join(command.words[1:]), command.summary) for command in group.commands])
@@ -31,6 +33,7 @@ def show_group(output: Output, group: Group) -> None:
 
 
 def show(output: Output, command: Command, others: Iterable[Command] = ()) -> None:
+    output.hold()
     _paragraph(output, " ".join(command.summary.split()))
     _paragraph(output, f"Usage: {command.usage}")
     if command.details:

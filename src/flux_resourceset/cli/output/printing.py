@@ -1,20 +1,25 @@
-"""What commands print: data on stdout as table, JSON, YAML or names; messages on stderr.
+"""What commands print: data on stdout as table, JSON, YAML, names or in a shape that was asked for; messages on stderr.
 
 What a server says may be meant to steer the terminal: to move, to hide, to send. So no text reaches a stream but through here.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from flux_resourceset.cli import windows
-from flux_resourceset.cli.output.terminal_text import escaped, json_text, printable
+from flux_resourceset.cli.output.document_rows import Fields, cell, head, row
+from flux_resourceset.cli.output.tables import Column, Layout, layout
+from flux_resourceset.cli.output.terminal_text import escaped, json_text, padded, printable, shortened
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.known_kinds import Kind
+    from flux_resourceset.cli.output import jsonpath, paging, shapes
+    from flux_resourceset.cli.parsing.values import Values
+
+__all__ = ["PAST", "Output", "cell", "width"]
 
 Document = Mapping[str, Any]
 
@@ -28,7 +33,6 @@ _MEANINGS = {
     "unchanged": "dim", "@": "cyan",
 }  # fmt: skip
 
-_SHOWN_FORMATS = ("label-selector", "moment")  # where something holds, and until when
 _CELLS = {"true": "green", "false": "red", "-": "dim"}  # any other cell is data and stays plain, whatever it says
 
 PAST = {"create": "created", "update": "updated", "delete": "deleted", "unchanged": "unchanged"}
@@ -37,37 +41,78 @@ PAST = {"create": "created", "update": "updated", "delete": "deleted", "unchange
 _MARK = f"\0{os.urandom(8).hex()} "  # begins and ends a colour: nothing that came from outside can hold it
 
 
-def cell(value: Any) -> str:
-    """A value in a table."""
-    if value is None or value == "":
-        return "-"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Mapping):
-        return ",".join(f"{key}={cell(item)}" for key, item in value.items()) or "-"
-    if isinstance(value, list):
-        return ",".join(map(_named, value)) or "-"
-    return str(value)
-
-
-def _named(item: Any) -> str:
-    if isinstance(item, Mapping):
-        return cell(item.get("id") or item.get("name") or json.dumps(item))
-    return cell(item)
-
-
 class Output:
     """Standard output of one command."""
 
-    def __init__(self, stream: TextIO, form: str | None, environment: Mapping[str, str]) -> None:
-        self._stream = stream
-        terminal = stream.isatty()
-        self.form = form or ("table" if terminal else "json")
-        self._coloured = terminal and not environment.get("NO_COLOR") and windows.takes_escapes(environment)
+    def __init__(self, stream: TextIO, form: str | None, environment: Mapping[str, str], *, pager: bool = False) -> None:
+        self._stream = self._held = stream
+        self._environment = environment
+        self._terminal = stream.isatty()
+        self._asked = form
+        self.form = (form or "").partition("=")[0] or ("table" if self._terminal else "json")
+        steerable = self._terminal and windows.takes_escapes(environment)
+        self._coloured = steerable and not environment.get("NO_COLOR")
+        self._pages = steerable and pager
+        self._page: paging.Page | None = None
+        self._headless = self._labels = False
+        self._order: shapes.Order | None = None
+        self._template: jsonpath.Template | None = None
+        self._columns: shapes.CustomColumns | None = None
+
+    def settle(self, values: Values, *, reading: bool) -> None:
+        """What a command line says of its output: a command for reading prints tables wherever it is."""
+        if self._asked is None and reading:
+            self.form = "table"
+        self._headless, self._labels = values.flag("no-headers"), values.flag("show-labels")
+        order, (form, _, rest) = values.text("sort-by"), (self._asked or "").partition("=")
+        if order is None and form not in ("jsonpath", "custom-columns"):
+            return
+        from flux_resourceset.cli.output import shapes  # not before: most commands do without
+
+        self._order = shapes.Order(order) if order is not None else None
+        self._template = shapes.template(rest) if form == "jsonpath" else None
+        self._columns = shapes.custom_columns(rest) if form == "custom-columns" else None
 
     @property
     def human(self) -> bool:
         return self.form in ("table", "wide")
+
+    # The terminal
+
+    @property
+    def room(self) -> int | None:
+        """Columns that a line may take; None where nothing has to fit."""
+        if not self._terminal or self.form != "table":
+            return None
+        from flux_resourceset.cli.output import paging
+
+        return paging.size(self._stream, self._environment)[0] or None
+
+    def hold(self, *others: Output) -> None:
+        """Keep what is written here, and by others, for a pager; where there is none, nothing is kept."""
+        if not self._pages or self._page is not None:
+            return
+        from flux_resourceset.cli.output import paging
+
+        command = paging.pager(self._environment)
+        if command is None or not all(paging.size(self._stream, self._environment)):
+            return
+        self._page = paging.Page(command, self._environment)
+        for output in (self, *others):
+            if output._terminal:
+                output._stream = cast(TextIO, paging.Held(self._page, output._held))
+
+    def release(self, *others: Output) -> None:
+        """Show what was kept, and keep nothing more."""
+        page, self._page, self._pages = self._page, None, False
+        if page is None:
+            return
+        from flux_resourceset.cli.output import paging
+
+        for output in (self, *others):
+            if output._terminal:
+                output._stream = output._held
+        page.show(self._stream, paging.size(self._stream, self._environment))
 
     def coloured(self, text: str, meaning: str) -> str:
         colour = _COLOURS.get(_MEANINGS.get(meaning, meaning))
@@ -96,14 +141,30 @@ class Output:
     # Data
 
     def json(self, value: Any) -> None:
-        if isinstance(value, list) and value:
+        if self._template is not None:
+            self._stream.write(self._filled(self._template, {"items": value} if isinstance(value, list) else value))
+        elif self._columns is not None:
+            rows = [self._columns.cells(item) for item in (value if isinstance(value, list) else [value])]
+            self._table([Column(name) for name in self._columns.heads], rows)
+        elif isinstance(value, list) and value:
             # a document per line: readable, and the fast encoder has no indentation
             self._stream.write("[\n" + ",\n".join(map(json_text, value)) + "\n]\n")
         else:
             self._stream.write(json_text(value, indent=2) + "\n")
 
+    def _filled(self, template: jsonpath.Template, value: Any) -> str:
+        """In a pipe values are what they are; on a terminal nothing in them steers it."""
+        if not self._terminal:
+            return template.text(value)
+        return template.text(value, lambda text: "\n".join(map(printable, text.split("\n"))))
+
     def json_line(self, value: Any) -> None:
-        self._stream.write(json_text(value) + "\n")
+        """One of many that come one by one."""
+        if self._template is not None or self._columns is not None:
+            self.json(value)
+            self._headless = True  # once is enough
+        else:
+            self._stream.write(json_text(value) + "\n")
 
     def yaml(self, values: Iterable[Any]) -> None:
         from flux_resourceset.cli.output import yaml_text  # not before: YAML takes long to import
@@ -122,40 +183,68 @@ class Output:
 
     def documents(self, kind: Kind, documents: Sequence[Document], *, single: bool = False) -> None:
         """Documents of one kind, as the API gives them."""
-        if self.form == "json":
-            self.json(documents[0] if single else list(documents))
-        elif self.form == "yaml":
+        documents = self.in_order(documents, kind.properties)
+        if self.form == "yaml":
             self.yaml({"kind": kind.name, **document} for document in documents)
         elif self.form == "name":
             for document in documents:
                 self.line(f"{kind.name}/{document['id']}")
+        elif self.human:
+            fields = self.fields(kind)
+            self._table(fields.columns, [fields.cells(document) for document in documents])
         else:
-            names = columns(kind, wide=self.form == "wide")
-            counted = () if self.form == "wide" else [n for n in names if kind.properties[n].get("type") == "array"]
-            self.table(names, [[_count(row.get(n)) if n in counted else cell(row.get(n)) for n in names] for row in documents])
+            self.json(documents[0] if single else list(documents))
 
-    def rows(self, rows: Sequence[Document], names: Sequence[str], name: Callable[[Document], str]) -> None:
-        """Objects that are no documents: as an array, or a table of some of their fields."""
-        if self.form == "json":
-            self.json(list(rows))
-        elif self.form == "yaml":
+    def fields(self, kind: Kind) -> Fields:
+        return Fields(kind, wide=self.form == "wide", labels=self._labels)
+
+    def in_order(self, rows: Sequence[Document], known: Iterable[str] = ()) -> Sequence[Document]:
+        return self._order.sorted(rows, set(known)) if self._order is not None else rows
+
+    def rows(
+        self, rows: Sequence[Document], names: Sequence[str], name: Callable[[Document], str], keys: Sequence[str] = ()
+    ) -> None:
+        """Objects that are no documents: as an array, or a table of some of their fields. `keys` tell them apart."""
+        rows = self.in_order(rows)
+        if self.form == "yaml":
             self.yaml([list(rows)])
         elif self.form == "name":
-            for row in rows:
-                self.line(name(row))
+            for each in rows:
+                self.line(name(each))
+        elif self.human:
+            self.table(names, [row(names, each) for each in rows], keys)
         else:
-            self.table(names, [[cell(row.get(n)) for n in names] for row in rows])
+            self.json(list(rows))
 
-    def table(self, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        if not rows:
-            return
-        heads = [printable(name.replace("_", " ").upper()) for name in names]
-        rows = [list(map(printable, row)) for row in rows]  # before they are measured
-        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-        self.line("   ".join(self.coloured(h.ljust(w), "bold") for h, w in zip(heads, widths, strict=True)).rstrip())
-        for row in rows:
-            cells = (self.coloured(text.ljust(width), _CELLS.get(text, "")) for text, width in zip(row, widths, strict=True))
-            self.line("   ".join(cells).rstrip())
+    def table(self, names: Sequence[str], rows: Sequence[Sequence[str]], keys: Sequence[str] = ()) -> None:
+        """The columns that are keys are cut when room is short, and the others left out, from the last one on."""
+        keys = keys or names[:1]
+        self._table([Column(head(name), _rank(name, names, keys), kept=name in keys) for name in names], rows)
+
+    def _table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+        if rows:
+            self.begin_table(columns, rows)
+
+    def begin_table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Layout:
+        """A table to which rows may be added."""
+        columns = [column._replace(head=printable(column.head)) for column in columns]
+        rows = [list(map(printable, cells)) for cells in rows]  # before they are measured
+        chosen = layout(columns, [] if self._headless and not rows else rows, self.room)
+        if not self._headless:
+            heads = [shortened(columns[place].head, width) for place, width in zip(chosen.places, chosen.widths, strict=True)]
+            padding = (padded(text, width) for text, width in zip(heads, chosen.widths, strict=True))
+            self.line((" " * chosen.gap).join(self.coloured(text, "bold") for text in padding).rstrip())
+        for cells in rows:
+            self.add_row(chosen, cells)
+        return chosen
+
+    def add_row(self, chosen: Layout, cells: Sequence[str]) -> None:
+        shown = []
+        for place, width in zip(chosen.places, chosen.widths, strict=True):
+            text = printable(cells[place])
+            text = shortened(text, width) if self.room is not None else text
+            shown.append(self.coloured(padded(text, width), _CELLS.get(text, "")))
+        self.line((" " * chosen.gap).join(shown).rstrip())
 
     def result(self, kind: str, id: str, operation: str, *, dry_run: bool = False) -> None:
         """One line about one document that was written."""
@@ -164,21 +253,8 @@ class Output:
         self.line(f"{kind}/{id} {self.coloured(shown, word)}")
 
 
-def columns(kind: Kind, *, wide: bool) -> list[str]:
-    """The fields that a table shows: what is required, chosen, switched, counted, or limits a freeze; wide, all of them."""
-    properties = kind.properties
-    if wide:
-        return list(properties)
-    return [
-        name
-        for name, schema in properties.items()
-        if name in kind.required or "enum" in schema or schema.get("type") == "boolean" or name == "labels"
-        or schema.get("format") in _SHOWN_FORMATS or (kind.name == "clusters" and schema.get("type") == "array")
-    ]  # fmt: skip
-
-
-def _count(value: Any) -> str:
-    return str(len(value)) if isinstance(value, list) else "-"
+def _rank(name: str, names: Sequence[str], keys: Sequence[str]) -> int:
+    return keys.index(name) if name in keys else len(keys) + names.index(name)
 
 
 def width() -> int:

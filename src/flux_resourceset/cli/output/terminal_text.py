@@ -27,3 +27,26 @@ def escaped(text: str) -> str:
 
 def json_text(value: Any, indent: int | None = None) -> str:
     return escaped(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal a text takes: some characters take two, those that sit on others none."""
+    if text.isascii():
+        return len(text)
+    import unicodedata  # not before: most texts need none of it
+
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def padded(text: str, width: int) -> str:
+    return text + " " * (width - columns(text))
+
+
+def shortened(text: str, width: int) -> str:
+    """A text in so many columns; one that is cut ends with …"""
+    if columns(text) <= width:
+        return text
+    cut = text[: max(width - 1, 0)]
+    while columns(cut) > max(width - 1, 0):
+        cut = cut[:-1]
+    return cut.rstrip() + "…"

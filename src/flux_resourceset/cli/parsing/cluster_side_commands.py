@@ -14,8 +14,14 @@ ENGINE = Option(
 VIEW = Option(
     "--view", "Only this view, such as namespaces. Repeatable; without it, all of them.", "VIEW", many=True, completes="view"
 )
-OUTPUT_DIR = Option(
-    "--output-dir", "Write a file per object into this directory instead of printing.", "DIR", short="-o", completes="file"
+DIRECTORY = Option("--directory", "Write a file per object into this directory instead of printing.", "DIR", completes="file")
+OUTPUT = Option(
+    "--output",
+    "How to print: json, yaml or name. Without it, YAML.",
+    "FORMAT",
+    short="-o",
+    choices=("json", "yaml", "name"),
+    otherwise="files are written with --directory DIR",
 )
 
 BOOTSTRAP = Command(
@@ -28,11 +34,12 @@ BOOTSTRAP = Command(
         Option("--interval", "How often the cluster polls, such as 30s; 5m if not given.", "DURATION"),
         Option("--token-file", "File with the token for reading; - for stdin.", "FILE", completes="file"),
         Option("--existing-secret", "Name of a Secret in flux-system that holds the token already; none is printed.", "NAME"),
-        OUTPUT_DIR,
+        DIRECTORY,
+        OUTPUT,
     ),
     examples=(
         "bootstrap demo-cluster-01 --api-url https://fleet.example.com --token-file token | kubectl apply -f -",
-        "bootstrap demo-cluster-01 --api-url https://fleet.example.com --existing-secret fleet-token -o bundle/",
+        "bootstrap demo-cluster-01 --api-url https://fleet.example.com --existing-secret fleet-token --directory bundle",
     ),
     details="The identity (an immutable ConfigMap), the token Secret, and for every view the server knows a provider that "
     "polls it and the ResourceSet that makes objects of it. The ResourceSet of a kind from RESOURCES_DIR is the file "
@@ -55,12 +62,13 @@ RENDER = Command(
         ),
         AT,
         ENGINE,
-        OUTPUT_DIR,
+        DIRECTORY,
+        OUTPUT,
     ),
     examples=(
         "render demo-cluster-01",
         "render demo-cluster-01 --at 2026-01-31T12:00:00Z",
-        "render demo-cluster-01 --view namespaces -o manifests/",
+        "render demo-cluster-01 --view namespaces --directory manifests",
         "render --inputs inputs.json -f network_policies.resourceset.yaml",
     ),
     details="Which view a template belongs to is told by --view, or else by the provider that it names.",
@@ -75,9 +83,10 @@ SIMULATE = Command(
         Option("--interval", "How often to poll, such as 500ms or 10s; 2s if not given.", "DURATION"),
         Option("--once", "Poll once and end; exit code 5 if a view could not be polled, 3 if not rendered."),
         ENGINE,
-        Option("--output-dir", "The directory; simulated/<cluster> if not given.", "DIR", short="-o", completes="file"),
+        Option("--directory", "The directory; simulated/<cluster> if not given.", "DIR", completes="file"),
+        OUTPUT._replace(help="How to tell of changes: json, a line for each, yaml or name. Without it, lines for people."),
     ),
-    examples=("simulate demo-cluster-01", "simulate demo-cluster-01 --interval 500ms -o /tmp/demo-cluster-01"),
+    examples=("simulate demo-cluster-01", "simulate demo-cluster-01 --interval 500ms --directory /tmp/demo-cluster-01"),
     details="Polls every view and keeps its objects as files: + created, ~ changed with the changed fields, - deleted, "
     "= kept because pruning is disabled on it. After any error the last state is kept. Ctrl-C ends it; the next start "
     "goes on from the files.",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from flux_resourceset.cli.parsing import cluster_side_commands, context_commands, past_commands
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
-from flux_resourceset.cli.parsing.shared_options import AT, DRY_RUN, LIMIT, PLANNED, SETS, WRITING, YES
+from flux_resourceset.cli.parsing.shared_options import AT, DRY_RUN, LIMIT, PLANNED, READING, SETS, WRITING, YES
 
 FILES = Option(
     "--filename",
@@ -107,11 +107,12 @@ def groups() -> tuple[Group, ...]:
                 ("tags",),
                 "List the tags in use, in the order of releases, and what is off the common one.",
                 "commands.tags:tags",
-                options=(Option("--field", "Field to look at; oci_tag if not given.", "NAME"),),
+                options=(Option("--field", "Field to look at; oci_tag if not given.", "NAME"), *READING),
                 examples=("tags", "tags --field component_path"),
                 details="A hotfix such as v1.0.0-1 comes after v1.0.0 and before v1.1.0; a candidate such as v1.1.0-rc1 comes "
                 "before v1.1.0. `base` is the release that a tag belongs to, `common` marks the tag that most of the catalog "
-                "has, and `clusters` counts those that are pinned to the tag. After a release, everything should be on one tag.",
+                "has, if more than one has it, and `clusters` counts those that are pinned to the tag. After a release, "
+                "everything should be on one tag.",
             )
         ),
         _changes(),
@@ -169,23 +170,29 @@ def groups() -> tuple[Group, ...]:
 def _changes() -> Group:
     log = Command(
         ("changes",),
-        "Show the change log, newest first.",
+        "Show the change log, newest first, or one change as a whole.",
         "commands.change_log:changes",
+        arguments=(Argument("revision", "Of one change, which is shown field by field.", optional=True),),
         options=(
             Option("--kind", "Only transactions that touched this kind.", "KIND", completes="kind"),
             Option("--id", "Only transactions that touched this document.", "ID"),
             Option("--actor", "Only those of this token.", "NAME"),
-            Option("--since", "Only from this moment on (RFC 3339).", "TIME"),
-            Option("--until", "Only up to this moment (RFC 3339).", "TIME"),
+            Option("--since", "Only from this moment on: a time (RFC 3339), or as long ago as 90m, 1h or 2d.", "TIME"),
+            Option("--until", "Only up to this moment, said in the same way.", "TIME"),
             LIMIT,
-            Option("--follow", "Go on printing as changes come, oldest first; a line of JSON each.", short="-F"),
+            Option("--follow", "Go on printing as changes come, oldest first; with -o json a line of JSON each.", short="-F"),
+            *READING,
         ),
         examples=(
             "changes --limit 5",
+            "changes 42",
             "changes --kind cluster --id demo-cluster-01",
-            "changes --since 2026-01-31T12:00:00Z --actor write",
+            "changes --since 2d --actor write",
             "changes --follow",
         ),
+        details="A line for each change, with the documents that --kind and --id ask for first, and the fields of one that "
+        "--id asks for. A revision shows the whole change: the documents that changed in the same way together, and what became "
+        "of their fields.",
     )
     return Group(log.words[0], log.summary, (log, past_commands.REVERT_CHANGE))
 
@@ -219,6 +226,7 @@ def _demo() -> Group:
                 examples=("demo flux-namespaces demo-cluster-01.k8s.example.com",),
             ),
         ),
+        hidden=True,
     )
 
 

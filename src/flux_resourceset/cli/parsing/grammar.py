@@ -11,6 +11,10 @@ from typing import NamedTuple
 PROGRAM = "flux-resourceset-cli"
 
 
+_READING = frozenset({"list", "get", "describe", "changes", "tags", "overrides", "usage"})
+_READING_BY_KIND = frozenset({"get", "describe"})  # which have the kind behind them
+
+
 class Option(NamedTuple):
     name: str  # with its dashes
     help: str
@@ -22,10 +26,20 @@ class Option(NamedTuple):
     aliases: tuple[str, ...] = ()
     completes: str = ""  # "file", the kind whose ids go here, or a word of cli/completion.py with what it is about
     least: int | None = None  # takes a whole number, at least this
+    otherwise: str = ""  # what to do instead of giving it a value that is no choice
 
     @property
     def key(self) -> str:
         return self.name[2:]
+
+    def allows(self, value: str) -> bool:
+        """Whether it is one of the choices; one that ends with = takes anything behind it."""
+        ends = tuple(choice for choice in self.choices if choice.endswith("="))
+        return not self.choices or (value in self.choices and value not in ends) or (bool(ends) and _is_longer(value, ends))
+
+    @property
+    def told_choices(self) -> str:
+        return ", ".join(f"{choice}…" if choice.endswith("=") else choice for choice in self.choices)
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -37,6 +51,10 @@ class Option(NamedTuple):
         names = f"--[no-]{self.key}" if self.negatable else self.name
         value = f" {self.metavar}" if self.metavar else ""
         return (f"{self.short}, " if self.short else "") + names + value
+
+
+def _is_longer(value: str, starts: tuple[str, ...]) -> bool:
+    return value.startswith(starts) and value not in starts
 
 
 class Argument(NamedTuple):
@@ -75,6 +93,11 @@ class Command(NamedTuple):
         return len(self.words) == 1
 
     @property
+    def is_reading(self) -> bool:
+        """Whether it was made for reading: without -o it prints a table, wherever its output goes."""
+        return self.words[-1:] != () and (self.words[-1] in _READING or self.words[0] in _READING_BY_KIND)
+
+    @property
     def usage(self) -> str:
         parts = [PROGRAM, *self.words, *(argument.shown for argument in self.arguments)]
         return " ".join(parts) + (" [options]" if self.options else "")
@@ -90,12 +113,14 @@ class Group:
         commands: tuple[Command, ...] | Callable[[], Iterable[Command]],
         aliases: tuple[str, ...] = (),
         by_kind: bool = False,  # its second word is a kind
+        hidden: bool = False,  # from the help of all
     ) -> None:
         self.word = word
         self.summary = summary
         self.aliases = aliases
         self.by_kind = by_kind
         self.of_kind = callable(commands) and not by_kind
+        self.hidden = hidden
         self._commands = commands
 
     @property
@@ -109,15 +134,17 @@ GLOBALS = (
     Option("--help", "Show help and exit.", short="-h"),
     Option(
         "--output",
-        "How to print: table, wide, json, yaml or name. Without it, a table on a terminal and JSON elsewhere.",
+        "How to print: table, wide, json, yaml, name, jsonpath=TEMPLATE or custom-columns=NAME:.path,… Without it, what is made "
+        "for reading is a table; everything else is lines on a terminal and JSON elsewhere.",
         "FORMAT",
         short="-o",
-        choices=("table", "wide", "json", "yaml", "name"),
+        choices=("table", "wide", "json", "yaml", "name", "jsonpath=", "custom-columns="),
     ),
     Option(
         "--context", "Context of the configuration file to use; it wins over environment variables.", "NAME", completes="context"
     ),
     Option("--reason", "Why this is done; stored in the change log with every write.", "TEXT"),
+    Option("--no-pager", "Write long output to the terminal at once, not through $PAGER."),
     Option("--timeout", "Seconds to wait for the server; 60 if not given.", "SECONDS"),
     Option("--debug", "Show the HTTP exchange on stderr, with tokens masked."),
 )

@@ -8,7 +8,18 @@ from collections.abc import Collection, Iterator
 from flux_resourceset.cli.known_kinds import CLUSTERS, FREEZES, Kind, Kinds, ReferencedKind
 from flux_resourceset.cli.parsing import field_options, grammar, past_commands, whereabouts_commands
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
-from flux_resourceset.cli.parsing.shared_options import AT, DRY_RUN, ENVIRONMENT, LIMIT, SELECTOR, SETS, WRITING, YES
+from flux_resourceset.cli.parsing.shared_options import (
+    AT,
+    DOCUMENTS,
+    DRY_RUN,
+    ENVIRONMENT,
+    LIMIT,
+    READING,
+    SELECTOR,
+    SETS,
+    WRITING,
+    YES,
+)
 from flux_resourceset.kinds.fields import sample
 
 TARGETS = (
@@ -92,8 +103,8 @@ def commands(kind: Kind, word: str) -> Iterator[Command]:
         yield _list(kind, word)
     if "get" in of_one:
         yield Command(
-            (word, "get"), f"Show {kind.name.replace('_', ' ')} by their ids.", "commands.kind_verbs:get", (ids(kind),), (AT,),
-            kind=kind.name, examples=(f"{word} get {example_id(kind)}", f"{word} get {example_id(kind)} -o yaml"),
+            (word, "get"), f"Show {kind.name.replace('_', ' ')} by their ids.", "commands.kind_verbs:get", (ids(kind),),
+            (AT, *DOCUMENTS), kind=kind.name, examples=(f"{word} get {example_id(kind)}", f"{word} get {example_id(kind)} -o yaml"),
             details="If one of several is not found, the others are shown, and the exit code is 4.",
         )  # fmt: skip
         yield whereabouts_commands.describe(kind.singular, (word, "describe"), _id(kind), kind.name, example_id(kind))
@@ -143,7 +154,7 @@ def filters(kind: Kind) -> dict[str, Option]:
     for name in kind.filters:
         option = f"--{name.replace('_', '-')}"
         text = f"Only those with this value. {kind.properties[name].get('description', '')}".strip()
-        if option not in taken(*_LISTING, _BY_LABEL):
+        if option not in taken(*_LISTING, _BY_LABEL, *DOCUMENTS):
             options[name] = Option(option, text, "VALUE", completes=f"values:{kind.name}.{name}")
     if kind.has_labels:
         options["selector"] = _BY_LABEL._replace(completes=f"labels:{kind.name}")
@@ -155,8 +166,8 @@ def _list(kind: Kind, word: str) -> Command:
     narrowed = f"list --{own.replace('_', '-')} {sample(kind.properties[own], chosen=True)}" if own else "list -o wide"
     return Command(
         (word, "list"), f"List {kind.name.replace('_', ' ')}.", "commands.kind_verbs:list", kind=kind.name,
-        options=(*filters(kind).values(), *whereabouts_commands.of_lists(kind.name)),
-        examples=(f"{word} list", f"{word} {narrowed}", f"{word} list | jq ."),
+        options=(*filters(kind).values(), *whereabouts_commands.of_lists(kind.name), *DOCUMENTS),
+        examples=(f"{word} list", f"{word} {narrowed}", f"{word} list -o json | jq .", f"{word} list --watch"),
     )  # fmt: skip
 
 
@@ -310,6 +321,7 @@ def _overrides(known: Kinds) -> Command:
             Option("--cluster", "Only those of this cluster.", "ID", completes=CLUSTERS),
             *TARGETS[1:],
             LIMIT,
+            *READING,
         ),
         examples=("overrides", one, "overrides --cluster demo-cluster-01"),
         details="Everything in which clusters differ from the definitions they refer to, with the value otherwise.",

@@ -28,6 +28,12 @@ ACTOR = Option("--actor", "For whom it is done, for the change log; $FLUX_API_AC
 WRITING = (*PLANNED, *CONSENT, ACTOR)  # what every command has that writes
 AT = Option("--at", "As it was then: a revision, or a time (RFC 3339).", "WHEN")
 LIMIT = Option("--limit", "Show at most so many.", "N", least=1)
+SORT_BY = Option("--sort-by", "Sort what is shown by this field, as in .environment or .node_count.", ".FIELD")
+NO_HEADERS = Option("--no-headers", "Leave out the first line of a table.")
+SHOW_LABELS = Option("--show-labels", "Show the labels as the last column of a table.")
+WATCH = Option("--watch", "Then go on with a row for every change, until interrupted.", short="-w")
+READING = (SORT_BY, NO_HEADERS)  # what every command has that is made for reading
+DOCUMENTS = (*READING, SHOW_LABELS, WATCH)  # and what lists and gets have on top
 SELECTOR = Option(
     "--selector", "Only clusters whose labels match, as in zone=edge,team!=x,region in (a,b),!beta.", "SELECTOR", short="-l",
     completes="labels:clusters",

@@ -60,8 +60,9 @@ def command_values(given: Iterable[Given], words: Sequence[str], arguments: Sequ
 
 
 def _put(values: Values, option: Option, name: str, value: str) -> None:
-    if option.choices and value not in option.choices:
-        raise failures.usage(f"{name} is {value!r}; it must be one of {', '.join(option.choices)}")
+    if not option.allows(value):
+        remedy = f"; {option.otherwise}" if option.otherwise else ""
+        raise failures.usage(f"{name} is {value!r}; it must be one of {option.told_choices}{remedy}")
     if option.least is not None and not _is_whole(value, option.least):
         raise failures.usage(f"{name} is {value!r}; it must be a whole number of at least {option.least}")
     if option.many:

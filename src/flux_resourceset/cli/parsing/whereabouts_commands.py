@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flux_resourceset.cli.known_kinds import CLUSTERS
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Option
-from flux_resourceset.cli.parsing.shared_options import ENVIRONMENT, LIMIT, SELECTOR
+from flux_resourceset.cli.parsing.shared_options import ENVIRONMENT, LIMIT, READING, SELECTOR
 
 DECOMMISSIONED = Option("--decommissioned", "Only those that were decommissioned: when, by whom, and why.")
 _SUMMARY = Option("--summary", "Count the clusters per value and environment.")
@@ -36,7 +36,7 @@ def usage(singular: str, words: tuple[str, ...], id: Argument, kind: str, exampl
         f"Show which clusters have which {singular}, and what is at work there.",
         "commands.usages:usage",
         (id._replace(optional=True),),
-        (SELECTOR, ENVIRONMENT, _SUMMARY, LIMIT),
+        (SELECTOR, ENVIRONMENT, _SUMMARY, LIMIT, *READING),
         (f"{word} {example}", f"{word} {example} --environment prod", f"{word} --summary"),
         "A row per cluster, with the values at work, those that the cluster overrides, and how many patches it has.",
         kind=kind,

@@ -47,6 +47,8 @@ def _refusal(command: click.Command, exc: click.UsageError) -> str:
     typed = str(getattr(exc, "option_name", exc))
     see = f"see {f'{PROGRAM} {command.name}'.rstrip()} --help"
     known = {each.name: each.option for each in command.params if isinstance(each, Spelling)}
+    if typed == "--output-dir" and "--directory" in known:
+        return f"--output-dir is gone: say --directory DIR; {see}"
     if typed not in known:
         return f"unknown option {typed}{suggestion(typed, known)}; {see}"
     if known[typed].metavar:
@@ -73,7 +75,7 @@ def global_values(words: Sequence[str]) -> Values:
     for each in given:
         if not each.option.metavar:
             values.set(each.option.key, True)
-        elif not each.option.choices or each.value in each.option.choices:
+        elif each.value is not None and each.option.allows(each.value):
             values.set(each.option.key, each.value)
     return values
 
