@@ -121,7 +121,7 @@ def _show_references(session: Session, kind: ReferencedKind, references: list[Do
         given = [cell(each["value"]) for each in values.values()]
         source = [_source(values)] if kind.overrides else []
         rows.append([item["id"], *given, *source, *([cell(item["enabled"])] if kind.switched else [])])
-    _show_table(session, columns, rows)
+    _show_table(session, columns, rows, "id", *kind.overrides[:1], "from")
 
 
 def _source(values: Mapping[str, Document]) -> str:
@@ -135,7 +135,7 @@ def _source(values: Mapping[str, Document]) -> str:
 def _show_patches(session: Session, patches: Mapping[str, Document]) -> None:
     _title(session, "patches", sum(map(len, patches.values())))
     rows = [[id, key, log_lines.text(value)] for id, values in patches.items() for key, value in values.items()]
-    _show_table(session, ["id", "key", "value"], rows)
+    _show_table(session, ["id", "key", "value"], rows, "key", "value", "id")
 
 
 # Who uses a definition
@@ -156,11 +156,14 @@ def _show_definition(session: Session, told: Document) -> None:
     _title(session, "used by clusters", usage["clusters"], where)
     if kind.overrides:
         columns = [name for name in whereabouts.summary_columns(kind) if name != "id"]
-        _show_table(session, columns, [[cell(row.get(name)) for name in columns] for row in usage["values"]])
+        _show_table(
+            session, columns, [[cell(row.get(name)) for name in columns] for row in usage["values"]], *columns[:1], "clusters"
+        )
     if kind.overrides or kind.switched or kind.patches:
         _title(session, "clusters that differ", len(deviating))
         columns = [name for name in whereabouts.columns(kind) if name != "id"]
-        _show_table(session, columns, [[cell(row.get(name)) for name in columns] for row in deviating[:_DEVIATING]])
+        rows = [[cell(row.get(name)) for name in columns] for row in deviating[:_DEVIATING]]
+        _show_table(session, columns, rows, "cluster", *kind.overrides[:1], "overridden")
         if len(deviating) > _DEVIATING:
             more = f"{PROGRAM} {kind.group} usage {told['id']}"
             _line(session, f"… and {len(deviating) - _DEVIATING} more; see {more}")
@@ -224,9 +227,10 @@ def _show_ids(session: Session, ids: Iterable[str]) -> None:
         _line(session, f"  {id}")
 
 
-def _show_table(session: Session, columns: list[str], rows: list[list[str]]) -> None:
+def _show_table(session: Session, columns: list[str], rows: list[list[str]], *keys: str) -> None:
+    """`keys` are the columns that stay when room is short."""
     if rows:
-        session.output.table(columns, rows)
+        session.output.table(columns, rows, [name for name in keys if name in columns])
 
 
 def _show_changes(session: Session, changes: list[Document]) -> None:

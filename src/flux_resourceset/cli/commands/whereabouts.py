@@ -91,7 +91,7 @@ def show_decommissioned(session: Session) -> int:
 _NARROWING = ("environment", "selector", "cluster-dns", "at")
 
 
-def _row(row: Row) -> list[str]:
+def _row(row: Mapping[str, Any]) -> list[str]:
     return [
         cell(row.get("id")),
         cell(row.get("cluster_dns")),

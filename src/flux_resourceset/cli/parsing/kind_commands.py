@@ -104,7 +104,8 @@ def commands(kind: Kind, word: str) -> Iterator[Command]:
     if "get" in of_one:
         yield Command(
             (word, "get"), f"Show {kind.name.replace('_', ' ')} by their ids.", "commands.kind_verbs:get", (ids(kind),),
-            (AT, *DOCUMENTS), kind=kind.name, examples=(f"{word} get {example_id(kind)}", f"{word} get {example_id(kind)} -o yaml"),
+            (AT, *DOCUMENTS), kind=kind.name,
+            examples=(f"{word} get {example_id(kind)}", f"{word} get {example_id(kind)} -o yaml"),
             details="If one of several is not found, the others are shown, and the exit code is 4.",
         )  # fmt: skip
         yield whereabouts_commands.describe(kind.singular, (word, "describe"), _id(kind), kind.name, example_id(kind))
@@ -122,8 +123,8 @@ def commands(kind: Kind, word: str) -> Iterator[Command]:
             (word, "edit"), f"Change one {kind.singular} in $EDITOR.", "commands.editing:edit", (_id(kind),), WRITING,
             kind=kind.name,
             examples=(f"{word} edit {example_id(kind)}",),
-            details="What is refused opens again, with the errors as comments on top; saved unchanged, it is given up and the file "
-            "is kept. When others change other fields meanwhile, both changes hold; when they change the same field, "
+            details="What is refused opens again, with the errors as comments on top; saved unchanged, it is given up and the "
+            "file is kept. When others change other fields meanwhile, both changes hold; when they change the same field, "
             "the edited file is kept and the exit code is 6.",
         )  # fmt: skip
     if "delete" in of_one:
