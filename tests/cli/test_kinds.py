@@ -127,7 +127,7 @@ def test_completion_offers_commands_options_ids_and_files(cli: Cli, offline: Cli
     assert offered("apply", "-f", "") == [":files"]
     assert offered("render", "x", "-o", "") == ["json", "yaml", "name"], "the formats that it has"
     assert offered("render", "x", "--directory", "") == [":files"]
-    assert offered("namespace", "list", "-o", "j") == ["json"]
+    assert offered("namespace", "list", "-o", "j") == ["json", "jsonpath="]
     assert offered("--", "-o", "y") == [], "-- ends the options"
     for words in (("--", "-"), ("namespace", "assign", "--", "--"), ("namespace", "assign", "x", "--", "")):
         assert offered(*words) == [], "nothing behind -- is an option"

@@ -45,7 +45,7 @@ def test_every_built_in_kind_has_a_short_name(cli: Cli) -> None:
 
 
 def test_get_takes_the_options_of_lists(cli: Cli) -> None:
-    assert read(cli, "get", "cl", "--environment", "prod") == []
+    assert read(cli, "get", "cl", "--environment", "prod") == read(cli, "cluster", "list", "--environment", "prod")
     assert read(cli, "get", "-l", "app=podinfo", "ns") == read(cli, "namespace", "list", "-l", "app=podinfo")
     assert "goes with no ids" in cli.refused(2, "get", "cl", "demo-cluster-01", "--environment", "dev")[0]
 
