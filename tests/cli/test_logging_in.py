@@ -6,6 +6,7 @@ from pathlib import Path
 
 import live
 from cli.command import Cli
+from cli.test_errors import Impostor, reply
 
 
 def answers(*given: str) -> str:
@@ -90,3 +91,25 @@ def test_whoami_with_a_token_that_is_refused_or_missing(cli: Cli) -> None:
     assert cli.but(FLUX_API_WRITE_TOKEN="wrong").refused(3, "whoami")[0].startswith("the token for writing was refused")
     assert cli.but(FLUX_API_TOKEN=None).refused(2, "whoami")
     assert cli.but(FLUX_API_URL="http://127.0.0.1:9").refused(5, "whoami")
+
+
+def test_an_older_server_tells_no_names_but_refuses_wrong_tokens(offline: Cli) -> None:
+    missing = reply("404 Not Found", "{}")
+    for last, code in (("200 OK", 0), ("401 Unauthorized", 3)):
+        found = Impostor(missing, reply(last, "[]" if code == 0 else "{}"))
+        try:
+            done = offline("login", found.url, stdin=answers(live.READ))
+        finally:
+            found.close()
+        assert done.code == code, done
+        if code == 0:
+            assert done.data["tokens"] == [{"for": "read", "name": None, "role": None}]
+
+
+def test_a_token_that_is_bound_to_a_cluster_is_none_for_people(offline: Cli) -> None:
+    found = Impostor(reply("200 OK", '{"name": "edge", "role": "read", "clusters": ["a.example.com"]}'))
+    try:
+        (line,) = offline.refused(3, "login", found.url, stdin=answers(live.READ))
+    finally:
+        found.close()
+    assert "bound to a.example.com" in line

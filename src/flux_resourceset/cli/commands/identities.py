@@ -28,7 +28,7 @@ def identity(session: Session, url: str, variable: str, token: str) -> Identity:
         if problem.status not in (401, 403):
             raise
         raise _refused(role, f"was refused by {url}") from problem
-    if "clusters" in known:
+    if isinstance(known.get("clusters"), list):
         clusters = ", ".join(map(str, known["clusters"]))
         raise _refused(role, f"({known['name']}) is bound to {clusters}, and reads nothing but its views; use another one")
     if role == "write" and known["role"] == "read":
