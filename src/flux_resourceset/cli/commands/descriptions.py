@@ -10,7 +10,7 @@ from flux_resourceset.cli import failures
 from flux_resourceset.cli.commands import log_lines, whereabouts
 from flux_resourceset.cli.known_kinds import CLUSTERS, Kind, ReferencedKind
 from flux_resourceset.cli.output.printing import PAST, cell
-from flux_resourceset.cli.output.terminal_text import shortened
+from flux_resourceset.cli.output.terminal_text import printable, shortened
 from flux_resourceset.cli.parsing.grammar import PROGRAM
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _parts(value: Any) -> list[str]:
 def _line(session: Session, text: str, meaning: str = "") -> None:
     """A line that fits; -o wide shows the whole of it."""
     room = session.output.room
-    session.output.line(session.output.coloured(shortened(text, room) if room else text, meaning))
+    session.output.line(session.output.coloured(shortened(printable(text), room) if room else text, meaning))
 
 
 def _title(session: Session, name: str, count: int, more: str = "") -> None:
