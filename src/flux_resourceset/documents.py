@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ import msgspec
 from flux_resourceset import strict_json
 from flux_resourceset.errors import MAX_VIOLATIONS, Violation
 from flux_resourceset.json_pointers import pointer, steps
-from flux_resourceset.kinds import formats
+from flux_resourceset.kinds import formats, helm_paths
 from flux_resourceset.kinds.model import CLUSTERS, Kind, Kinds
 
 Document = dict[str, Any]
@@ -26,6 +27,7 @@ MAX_INTEGER = 2**53 - 1  # Flux reads numbers as float64; larger integers lose d
 SECRET_ENDINGS = (
     "password", "passwd", "passphrase", "apikey", "privatekey", "clientsecret", "secretkey", "accesskey", "credentials",
 )  # fmt: skip
+_ELEMENTS = re.compile(r"\[[0-9]*\]")  # of lists: a secret among others is one
 SECRET_WORDS = frozenset({"secret", "token", "authtoken", "accesstoken", "bearertoken"})
 
 
@@ -148,7 +150,10 @@ def _cluster_violations(kinds: Kinds, cluster: Document, kept: Document) -> Iter
         if id not in assigned and id not in elsewhere:
             where = " or ".join(f"/{kind.cluster_field}" for kind in kinds.patched)
             yield Violation(pointer(("patches", id)), f"patches something that is not in {where}; assign it first")
-        for key in values if isinstance(values, dict) else ():
+        for key, value in values.items() if isinstance(values, dict) else ():
+            wrong = helm_paths.mistake(key, value)
+            if wrong:
+                yield Violation(pointer(("patches", id, key)), wrong)
             if looks_secret(key) and key not in kinds.secret_keys_allowed:
                 yield Violation(
                     pointer(("patches", id, key)),
@@ -162,7 +167,7 @@ def _objects(value: Any) -> list[Document]:
 
 
 def looks_secret(key: str) -> bool:
-    last = key.rpartition(".")[2].lower().replace("-", "").replace("_", "")
+    last = _ELEMENTS.sub("", key).rpartition(".")[2].lower().replace("-", "").replace("_", "")
     return last in SECRET_WORDS or last.endswith(SECRET_ENDINGS)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import re
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -13,7 +13,7 @@ from flux_resourceset import answers, errors, flux_limits
 from flux_resourceset.changes import Change, Document
 from flux_resourceset.errors import Violation
 from flux_resourceset.json_pointers import pointer
-from flux_resourceset.kinds import formats
+from flux_resourceset.kinds import formats, helm_paths
 from flux_resourceset.kinds.model import CLUSTERS, Kind, Referenced
 from flux_resourceset.overlay import Key, Overlay
 
@@ -97,8 +97,11 @@ def _misnamed(kinds: Iterable[Referenced], get: Callable[[str, str], Document | 
             if hint and all(merged.get(name) == value for name, value in hint.where.items()):
                 syntax = formats.FORMATS[hint.format]
                 said = "".join(f", as {name} of the {kind.singular} is {value}" for name, value in hint.where.items())
-                wrong = (key for key in values if not syntax.check(key))
-                yield from (Violation(pointer(["patches", id, key]), syntax.message + said) for key in wrong)
+                for key, value in values.items():
+                    if not syntax.check(key):
+                        yield Violation(pointer(["patches", id, key]), syntax.message + said)
+                    elif isinstance(value, list) and hint.format != "helm-path":
+                        yield Violation(pointer(["patches", id, key]), "must be a text, a number, true or false" + said)
 
 
 def _patched(kind: Referenced, cluster: Document) -> Iterator[tuple[Document, Document]]:
@@ -322,12 +325,26 @@ def _unlike_versions(kind: Kind, about: str, document: Document) -> Iterator[War
 
 
 def _hidden_patches(about: str, values: Document) -> Iterator[Warning]:
-    for key in values:
-        steps = key.split(".")
-        above = [".".join(steps[:count]) for count in range(1, len(steps))]
-        for other in above:
-            if other in values:
-                yield Warning(f"{about}: {key} cannot be set below {other}; Helm refuses the release")
+    ways = {helm_paths.steps(key): key for key in values}
+    for way, key in ways.items():
+        for other in (ways[way[:count]] for count in range(1, len(way)) if way[:count] in ways):
+            yield Warning(f"{about}: {key} cannot be set below {other}; Helm refuses the release")
+    yield from (Warning(f"{about}: {text}") for text in _gaps(ways, values))
+
+
+def _gaps(ways: Mapping[helm_paths.Steps, str], values: Document) -> Iterator[str]:
+    """Elements of lists that nobody sets, below others that somebody sets."""
+    places: dict[helm_paths.Steps, set[int]] = {}
+    for way in ways:
+        for count, step in enumerate(way):
+            if isinstance(step, int):
+                places.setdefault(way[:count], set()).add(step)
+    for way, found in places.items():
+        whole = values.get(ways.get(way, ""))
+        known = found | {*range(len(whole))} if isinstance(whole, list) else found
+        gap = next((place for place in range(max(found)) if place not in known), None)
+        if gap is not None:
+            yield f"{helm_paths.shown((*way, gap))} is null, for Helm replaces the list of the chart; set it, too"
 
 
 def new_risks(view: Overlay, change: Change, protected: Container[str]) -> Iterator[Warning]:

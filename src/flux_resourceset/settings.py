@@ -53,7 +53,7 @@ SETTINGS = (
     ),
     Setting("OPENAPI_PUBLIC", "true", "`false` asks for a token at `/openapi.yaml` and `/openapi.json`."),
     Setting("LISTEN_ADDR", "0.0.0.0:8080", "Address and port to listen on; `[::]:8080` for IPv6."),
-    Setting("RESOURCES_DIR", "", "Directory with further kind files."),
+    Setting("RESOURCES_DIR", "", "Directory with further kind files, and with files that extend kinds."),
     Setting("ENVIRONMENTS", ",".join(DEFAULT_ENVIRONMENTS), "The environments that clusters can belong to."),
     Setting(
         "ALLOW_SECRET_LIKE_KEYS", "", "Patch keys, exact and separated by commas, that may look like secrets."

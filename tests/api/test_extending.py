@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -257,3 +259,58 @@ def test_a_kind_decides_over_methods_filters_and_selectors(tmp_path: Path) -> No
         assert_problem(api.get("/gauges?size=true"), 422, "bad-filter")
         assert_problem(api.get("/gauges?active=1"), 422, "bad-filter")
         assert_problem(api.get("/gauges?selector=a=b"), 400, "bad-query")  # its labels are no map
+
+
+EXTENSION = """\
+extends: platform_components
+metadata:
+  x-flux:
+    reference:
+      type: object
+      properties:
+        target_namespace: {type: [string, "null"], format: dns-label}
+        priority: {type: integer, default: 3}
+schema:
+  items:
+    properties:
+      target_namespace: {type: string, format: dns-label}
+      tier: {type: string, enum: [gold, tin], default: tin}
+"""
+
+
+@pytest.mark.long
+def test_a_built_in_kind_gains_fields_also_for_what_was_there_before(tmp_path: Path) -> None:
+    kinds = tmp_path / "kinds"
+    kinds.mkdir()
+    with live.serving(tmp_path) as server, server.client() as api:
+        make(api, "platform_components", "old")
+        make(api, "clusters", "c1", platform_components=[{"id": "old"}])
+    (kinds / "more.yaml").write_text(EXTENSION)
+    with live.serving(tmp_path, RESOURCES_DIR=str(kinds)) as server, server.client() as api:
+        assert api.get("/platform_components/old").json()["tier"] == "tin"
+        (found,) = inputs(api, "c1.example.com")
+        assert (found["tier"], found["priority"]) == ("tin", 3)
+        assert pointers(api.patch("/platform_components/old", json={"tier": "iron", "target_namespace": "No"})) == {
+            "/tier", "/target_namespace"
+        }  # fmt: skip
+        assert api.patch("/platform_components/old", json={"target_namespace": "apps"}).status_code == 200
+        assert api.patch("/clusters/c1/platform_components/old", json={"target_namespace": "here"}).status_code == 200
+        (found,) = inputs(api, "c1.example.com")
+        assert found["target_namespace"] == "here"
+        (row,) = api.get("/usage/platform_components/old").json()
+        assert (row["target_namespace"], row["overridden"]) == ("here", ["target_namespace"])
+        schemas = api.get("/openapi.json").json()["components"]["schemas"]
+        assert "tier" in schemas["component"]["properties"]
+        assert "priority" in schemas["component-reference"]["properties"]
+        assert {"tier", "priority", "target_namespace"} <= schemas["component-input"]["properties"].keys()
+        described = {kind["kind"]: kind for kind in api.get("/kinds").json()}
+        assert described["platform_components"]["overrides"][-1] == "target_namespace"
+        assert described["namespaces"]["short"] == "ns"
+    (kinds / "clash.yaml").write_text("extends: platform_components\nschema: {items: {properties: {tier: {type: string}}}}\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "flux_resourceset.server"], env=live.environment(tmp_path, RESOURCES_DIR=str(kinds)),
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "more.yaml:" in done.stderr
+    assert "clashes with 'tier'" in done.stderr

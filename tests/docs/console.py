@@ -18,6 +18,7 @@ import httpx
 import live
 
 _BLOCK = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_COPIED = re.compile(r"^<!-- copied: (\S+) -->$", re.MULTILINE)  # a file of the repository that a page has without showing it
 ANYTHING = "…"
 REFUSED = ' || echo "exit $?"'  # at the end of a command that is meant to fail
 _PROGRAMS = {"flux-resourceset": "flux_resourceset.server", "flux-resourceset-cli": "flux_resourceset.cli"}
@@ -62,7 +63,8 @@ def _is_whole(command: str) -> bool:
 
 def files(page: str) -> dict[str, str]:
     """The files that a page shows: the server of its examples has them in its directory."""
-    return {block[2]: block[3] for block in _BLOCK.finditer(page) if block[2]}
+    copied = {f"resources/{Path(name).name}": (live.ROOT / name).read_text(encoding="utf-8") for name in _COPIED.findall(page)}
+    return copied | {block[2]: block[3] for block in _BLOCK.finditer(page) if block[2]}
 
 
 def settings(text: str) -> dict[str, str]:

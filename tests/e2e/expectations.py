@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from flux_resourceset.kinds import helm_paths
+
 Input = dict[str, Any]
 Object = dict[str, Any]
 
@@ -14,6 +16,7 @@ FLUX = "flux-system"
 RBAC = "rbac.authorization.k8s.io"
 OWNER = "resourceset.fluxcd.controlplane.io"
 DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_VALUES_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")  # of a ConfigMap, and of valuesFrom
 _TYPED = re.compile(r"true|false|0|-?[1-9][0-9]{0,17}")  # the rule of deploy/cluster/README.md
 
 
@@ -116,12 +119,13 @@ def as_a_variable(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def taken_by_helm(data: Object, entry: Object) -> Any:
+def taken_by_helm(data: Object, entry: Object, key: str) -> Any:
     """How helm-controller reads an entry of valuesFrom."""
-    key, text = entry["valuesKey"], data[entry["valuesKey"]]
+    text = data[entry["valuesKey"]]
+    assert _VALUES_KEY.fullmatch(entry["valuesKey"]), entry
     if "targetPath" not in entry:
         value = json.loads(text)
-        for step in key.split("."):
+        for step in helm_paths.steps(key):
             (value,) = (item for name, item in value.items() if name == step)
         return value
     assert entry["targetPath"] == key
@@ -173,7 +177,8 @@ def _check_config_map(view: str, found: Object, item: Object) -> None:
 
 def _check_values(entries: list[Object], config_map: Object, patches: Object) -> None:
     assert {(entry["kind"], entry["name"]) for entry in entries} == {("ConfigMap", config_map["metadata"]["name"])}
-    taken = {entry["valuesKey"]: taken_by_helm(config_map["data"], entry) for entry in entries}
+    named = zip(sorted(patches), entries, strict=True)  # templates go through maps in the order of their keys
+    taken = {key: taken_by_helm(config_map["data"], entry, key) for key, entry in named}
     wanted = {key: as_helm_takes_it(value) for key, value in patches.items()}
     assert taken == wanted
     assert {key: type(value) is bool for key, value in taken.items()} == {

@@ -58,7 +58,8 @@ label_values: Texts = st.sampled_from([*WORDS, "", "A_b.c", "1.10", "1_000"])
 label_keys: Texts = st.sampled_from([*WORDS, "a.b_c", "example.com/y", "null.io/null", "1.5/1e3"])
 # the last segments of what looks like a secret are refused
 helm_paths: Texts = st.lists(
-    st.sampled_from([*WORDS, "-", "--", "_", "a_b", "UI"]) | st.from_regex(re.compile(r"[A-Za-z0-9_-]{1,8}"), fullmatch=True),
+    st.sampled_from([*WORDS, "-", "--", "_", "a_b", "UI", r"a\.b", r"\.", "x/y", r"kubernetes\.io/os"])
+    | st.from_regex(re.compile(r"[A-Za-z0-9_-]{1,8}"), fullmatch=True),
     min_size=1, max_size=3,
 ).map(".".join).filter(lambda key: not documents.looks_secret(key))  # fmt: skip
 variables: Texts = st.sampled_from([word for word in WORDS if formats.is_variable(word)] + ["_", "__", "UI"]).filter(

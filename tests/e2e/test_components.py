@@ -159,6 +159,40 @@ def test_patch_values_keep_their_meaning_in_a_release(home: Home) -> None:
     home.released("typed", version="1.0.0", values={**expected, **STRINGS})
 
 
+def test_patch_keys_with_dots_in_segments_list_elements_and_whole_lists_reach_a_release(home: Home) -> None:
+    home.component("escaped")
+    home.patch(
+        "escaped",
+        {
+            r"grafana\.ini.server.root_url": "https://grafana.example.com/?a,b={c}",
+            r"grafana\.ini.server.port": "3000",
+            r"grafana\.ini.ratio": 0.5,
+            r"nodeSelector.kubernetes\.io/os": "linux",
+            "hosts[0].name": "a.example.com",
+            "hosts[0].paths[0]": "/",
+            "hosts[1].name": "b.example.com",
+            "hosts[1].weight": 3,
+            "hosts[1].tls": "true",
+            "list": ["a", "3", 4, 0.5, True, "", "a,b"],
+            r"deep\.er.list": [],
+            "plain.key": "text",
+        },
+    )
+    server = {"root_url": "https://grafana.example.com/?a,b={c}", "port": 3000}
+    expected: Object = {
+        "grafana.ini": {"server": server, "ratio": 0.5},
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "hosts": [{"name": "a.example.com", "paths": ["/"]}, {"name": "b.example.com", "weight": 3, "tls": True}],
+        "list": ["a", "3", 4, 0.5, True, "", "a,b"],
+        "deep.er": {"list": []},
+        "plain": {"key": "text"},
+    }
+    home.released("escaped", version="1.0.0", values=expected)
+    home.patch("escaped", {"hosts[0].name": "c.example.com"})
+    changed = [{"name": "c.example.com", "paths": ["/"]}, expected["hosts"][1]]
+    home.released("escaped", version="1.0.0", values={**expected, "hosts": changed})
+
+
 # Flux reads a manifest, writes it anew and substitutes then: quotes around a variable are gone before the value is there.
 SUBSTITUTED = """\
 apiVersion: v1

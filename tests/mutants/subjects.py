@@ -50,6 +50,9 @@ PAST = "contract/test_past_contract.py contract/test_log_contract.py property/te
 
 SUBJECTS = (
     _module("merge", 20, "unit/test_merge.py property/test_merge_laws.py"),
+    _module("usage", 10, "unit/test_usage.py"),
+    _module("kinds/extensions", 10, "unit/test_extensions.py"),
+    _module("kinds/helm_paths", 10, "unit/test_helm_paths.py"),
     _module("answers", 15, "unit/test_merge.py property/test_merge_laws.py", "unit/test_fleet.py",
             "api/test_flux_answers.py"),
     _module("effects", 20, "unit/test_effects.py property/test_plan_laws.py", "api/test_plans.py"),

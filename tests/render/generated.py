@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 from flux_resourceset import documents
+from flux_resourceset.kinds import helm_paths
 from flux_resourceset.kinds.model import Kind, Kinds, Referenced
 from unit import samples
 
@@ -39,7 +41,7 @@ _FORMATS: dict[str, tuple[str, ...]] = {
     "label-key": ("app", "example.com/team", "y", "1", "a.b_c-d"),
     "free-label-key": ("app", "example.com/team", "y", "1", "null"),
     "label-value": ("", "true", "1", "1.10", "y", "a_b.c-d", "null"),
-    "helm-path": ("replicaCount", "ui.color", "a.b.c", "y", "1", "on.off", "a-b_c"),
+    "helm-path": ("replicaCount", "ui.color", "a.b.c", "y", "1", "on.off", "a-b_c", r"grafana\.ini.x", "hosts[0].on", r"\.a/b"),
     "path-segment": ("view", "cluster-admin", "system:node", "yes", "a b", "1", "#x"),
     "source-url": ("https://charts.example.com/x", "oci://registry.example.com/charts", "http://h:5000/#y", "oci://é/'\"<<>>"),
 }
@@ -57,10 +59,22 @@ class Maker:
             name = self._random.choice(CLUSTER_NAMES)
             definitions = {document["id"]: document for document in (self.document(kinds, kind) for _ in range(25))}
             references = [{"id": id, **self._reference(kind)} for id in definitions]
-            patches = {id: self._value(kinds.clusters.properties["patches"]["additionalProperties"]) for id in definitions}
+            patches = {id: self._patches(kinds, definition) for id, definition in definitions.items()}
             cluster = {"cluster_name": name, "cluster_dns": "c.example.com", "environment": "prod", "patches": patches}
             found += samples.inputs(kind, {**cluster, kind.cluster_field: references}, definitions)
         return found[:count]
+
+    def _patches(self, kinds: Kinds, definition: dict[str, Any]) -> dict[str, Any]:
+        """As the API takes them; directories have variables, and dotted keys from before that was a rule."""
+        made = self._value(kinds.clusters.properties["patches"]["additionalProperties"])
+        plain = definition.get("type") == "kustomize"
+        return {
+            key: value
+            for key, value in made.items()
+            if helm_paths.mistake(key, value) is None
+            and not ("[" in key and value == 1e21)  # which is no whole number to the API
+            and not (plain and (isinstance(value, list) or not re.fullmatch(r"[-._a-zA-Z0-9]+", key)))
+        }
 
     def document(self, kinds: Kinds, kind: Kind) -> dict[str, Any]:
         """A document without violations; a hostile value in the wrong place is thrown away."""

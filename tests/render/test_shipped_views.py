@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -151,6 +152,28 @@ def test_a_patch_arrives_in_a_chart_with_its_type() -> None:
         }
         for key, (_, way) in sorted(TAKEN.items())
     ]  # fmt: skip
+
+
+ESCAPED = {
+    r"grafana\.ini.server.root_url": "https://x", "hosts[0].name": "3", r"node.kubernetes\.io/os": "linux",
+    r"a\.b.c": 0.5, "list": ["a", 1, True, "3"], r"x\.y.list": [],
+}  # fmt: skip
+
+
+def test_a_patch_key_that_no_config_map_takes_stands_under_another_and_means_the_same() -> None:
+    found = components({"patches": ESCAPED})
+    data, entries = found["ConfigMap"]["data"], found["HelmRelease"]["spec"]["valuesFrom"]
+    assert all(re.fullmatch(r"[-._a-zA-Z0-9]{1,253}", key) and not key.startswith("..") for key in data)
+    assert {entry["valuesKey"] for entry in entries} == data.keys()
+    taken = {entry.get("targetPath", ""): (data[entry["valuesKey"]], entry.get("literal", False)) for entry in entries}
+    assert taken.pop("") is not None
+    assert taken == {
+        r"grafana\.ini.server.root_url": ("https://x", True), "hosts[0].name": ("3", False),
+        r"node.kubernetes\.io/os": ("linux", True),
+    }  # fmt: skip
+    documents = [json.loads(data[entry["valuesKey"]]) for entry in entries if "targetPath" not in entry]
+    assert documents == [{"a.b": {"c": 0.5}}, {"list": ["a", 1, True, "3"]}, {"x.y": {"list": []}}]
+    assert data["list"] == '{"list":["a",1,true,"3"]}'
 
 
 def test_a_patch_of_directories_is_a_variable() -> None:

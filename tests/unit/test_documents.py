@@ -93,6 +93,7 @@ RIGHT: list[tuple[str, Any]] = [
     ("clusters", cluster(cluster_name="Ünïcode „name“ 🚀")),
     ("clusters", cluster(**NAMED, patches={"a": {"x": "s", "y.z-1_": 1, "b": True, "f": -0.5}})),
     ("clusters", cluster(**NAMED, patches={"a": {"k" * 250: "v"}})),
+    ("clusters", cluster(**NAMED, patches={"a": {"a\\.b/c[0].d": 1, "l": ["x", 0.5, True]}})),
     ("clusters", cluster(**NAMED, patches={"a": {"n": -(2**53 - 1)}})),
     ("clusters", cluster(**NAMED, patches={"a": {"auth.existingSecret": "name", "tokens": "1", "token-ttl": 1}})),
     ("clusters", cluster("a" * 63)),
@@ -168,12 +169,13 @@ CLUSTERS: list[tuple[Any, str, str]] = [
     (cluster(**NAMED, patches={"a": "x"}), "/patches/a", "must be an object"),
     (cluster(**NAMED, patches={"a": {"x": None}}), "/patches/a/x", "must be"),
     (cluster(**NAMED, patches={"a": {"x": {"y": 1}}}), "/patches/a/x", "must be"),
-    (cluster(**NAMED, patches={"a": {"x": [1]}}), "/patches/a/x", "must be"),
+    (cluster(**NAMED, patches={"a": {"x": [[1]]}}), "/patches/a/x/0", "must be true or false or a number or a string"),
+    (cluster(**NAMED, patches={"a": {"x[0]": [1]}}), "/patches/a/x[0]", "one by one"),
     (cluster(**NAMED, patches={"a": {"x": 2**53}}), "/patches/a/x", "must be within"),
     (cluster(**NAMED, patches={"a": {"x": -(2**53)}}), "/patches/a/x", "must be within"),
     (cluster(**NAMED, patches={"a": {"k" * 254: 1}}), "/patches/a/" + "k" * 254, "Helm value path"),
     *((cluster(**NAMED, patches={"a": {key: 1}}), f"/patches/a/{key}", "Helm value path")
-      for key in ("", ".", "a.", ".a", "a..b", "a[0]", "a b", "a,b", "a=b", "ä", "a\\.b", "{a}")),
+      for key in ("", ".", "a.", ".a", "a..b", "a[", "a]", "[0]", "a b", "a,b", "a=b", "ä", "a\\", "{a}")),
 ]  # fmt: skip
 
 COMPONENTS: list[tuple[Any, str, str]] = [

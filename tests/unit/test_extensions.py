@@ -149,7 +149,7 @@ BROKEN: dict[str, tuple[str, int, str]] = {
         "extends: namespaces\nmetadata:\n  x-flux:\n    overrides: [labels]\n", 4, "is not among the reference fields"
     ),
     "an array of clusters": (
-        "extends: clusters\nschema:\n  items:\n    properties:\n      namespaces: {type: string}\n", 5, "clashes with 'namespaces'"
+        "extends: clusters\nschema:\n  items:\n    properties:\n      namespaces: {type: string}\n", 5, "with 'namespaces'"
     ),
     "the inputs of clusters": (
         "extends: clusters\nschema:\n  items:\n    properties:\n      inputs: {type: string}\n", 5, "'inputs' is reserved"

@@ -64,6 +64,8 @@ WORDS = ["secret", "token", "authtoken", "accesstoken", "bearertoken"]
         "a.b.client-secret",
         "x.access_token",
         "global.S-E_C-R-E-T",
+        "password[0]",
+        r"config\.token",
     ],
 )
 def test_a_key_that_looks_like_a_secret_is_refused(key: str) -> None:

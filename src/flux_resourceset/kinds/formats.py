@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from flux_resourceset import changes, errors, selectors
+from flux_resourceset.kinds import helm_paths
 from flux_resourceset.names import is_dns_label, is_dns_name, is_label_key, is_label_value
 
-_HELM_PATH = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SOURCE_URL = re.compile(r"(oci|https?)://[^\s/]\S*")
 
@@ -22,10 +22,6 @@ def is_free_label_key(text: str) -> bool:
     prefix = text.partition("/")[0] if "/" in text else ""
     reserved = any(prefix == p or prefix.endswith("." + p) for p in RESERVED_PREFIXES)
     return is_label_key(text) and text != RESERVED_KEY and not reserved
-
-
-def is_helm_path(text: str) -> bool:
-    return len(text) <= 250 and _HELM_PATH.fullmatch(text) is not None  # 250: the targetPath of a HelmRelease ends there
 
 
 def is_variable(text: str) -> bool:
@@ -84,8 +80,9 @@ FORMATS: dict[str, Format] = {
         "must be a Kubernetes label value: at most 63 of [A-Za-z0-9_.-] with a letter or digit at both ends, or empty",
     ),
     "helm-path": Format(
-        is_helm_path,
-        "must be a dotted Helm value path of [A-Za-z0-9_-] segments, at most 250 characters; lists and escapes cannot be set",
+        helm_paths.is_path,
+        "must be a Helm value path, as in ui.color, hosts[0].name or grafana\\.ini.server: at most 31 segments of [A-Za-z0-9_/-] "
+        "joined by dots, and 250 characters; a dot inside a segment is escaped by a backslash, list elements are [0] to [9999]",
     ),
     "variable": Format(
         is_variable,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from flux_resourceset.kinds import helm_paths
 from flux_resourceset.kinds.formats import FORMATS
 from flux_resourceset.kinds.model import Schema
 
@@ -33,7 +34,7 @@ CONSTRAINTS: dict[str, Schema] = {
         "maxLength": 317,
     },
     "label-value": {"pattern": LABEL_VALUE, "maxLength": 63},
-    "helm-path": {"pattern": r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$", "maxLength": 250},
+    "helm-path": {"pattern": f"^{helm_paths.PATTERN}$", "maxLength": helm_paths.LONGEST},
     "variable": {"pattern": r"^[A-Za-z_][A-Za-z0-9_]*$", "maxLength": 250},
     "path-segment": {"pattern": rf"^(?!\.{{1,2}}$)[^/%{_CONTROL}]+$"},
     # its characters only: its grammar as one expression would take exponential time
@@ -150,7 +151,8 @@ def _typed(schema: Schema, result: Schema, form: Form) -> Schema:
         result = {"type": types[0], **result}
         _refine(result, form)
     elif types:
-        branches: list[Schema] = [{"type": name} for name in types]
+        items = {"items": result.pop("items")} if "items" in result else {}
+        branches: list[Schema] = [{"type": name, **(items if name == "array" else {})} for name in types]
         for branch in branches:
             _refine(branch, form)
         if "anyOf" in result:

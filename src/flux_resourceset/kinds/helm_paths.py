@@ -1,0 +1,49 @@
+"""Paths into Helm values, as the targetPath of a HelmRelease takes them, and which values can be set there."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+Steps = tuple[str | int, ...]
+
+LONGEST = 250  # characters: the targetPath of a HelmRelease ends there
+# A dot inside a segment is escaped. Helm gives up below 30 dots; an element beyond 9999 would be a list of that many nulls.
+_SEGMENT = r"([A-Za-z0-9_/-]|\\\.)+(\[(0|[1-9][0-9]{0,3})\])*"
+PATTERN = rf"{_SEGMENT}(\.{_SEGMENT}){{0,30}}"
+
+_PATH = re.compile(PATTERN)
+_STEP = re.compile(r"\[([0-9]{1,4})\]|((?:[^.\[\\]|\\.?)+)")
+
+
+def is_path(text: str) -> bool:
+    return len(text) <= LONGEST and _PATH.fullmatch(text) is not None
+
+
+def steps(path: str) -> Steps:
+    """The keys and the places in lists that a path leads along."""
+    return tuple(int(place) if place else name.replace("\\.", ".") for place, name in _STEP.findall(path))
+
+
+def shown(way: Steps) -> str:
+    """The path of these steps."""
+    parts = (f"[{step}]" if isinstance(step, int) else "." + step.replace(".", "\\.") for step in way)
+    return "".join(parts).removeprefix(".")
+
+
+def mistake(path: str, value: Any) -> str | None:
+    """Why a value cannot be set at a path; None if it can.
+
+    Lists, and numbers with a fraction, travel as values documents, which Helm merges: those replace lists, and reach no element.
+    """
+    if not any(isinstance(step, int) for step in steps(path)):
+        return None
+    if isinstance(value, list):
+        return "is a list below a list element, where Helm cannot be given one; set its elements one by one, as in path[0]"
+    if isinstance(value, float) and not (value.is_integer() and str(value) != "-0.0"):
+        return (
+            "is a number with a fraction in a list element, where Helm takes whole numbers only; set the whole list as an array"
+        )
+    if value == "" and not path.endswith("]"):
+        return "is an empty text below a list element, which Helm would drop; leave it out, or set another text"
+    return None
