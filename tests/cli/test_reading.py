@@ -98,6 +98,43 @@ def test_the_change_log_is_newest_first_and_can_be_filtered(cli: Cli) -> None:
     assert cli.refused(2, "changes", "--since", "yesterday")
 
 
+def test_a_line_of_the_log_names_what_was_asked_for_first(cli: Cli, api: httpx.Client) -> None:
+    operations = [{"op": "create", "kind": "namespaces", "id": f"named-{n}", "document": {"id": f"named-{n}"}} for n in range(9)]
+    assert api.post("/batch", json={"operations": operations}).status_code == 200
+    operations = [{"op": "patch", "kind": "namespaces", "id": f"named-{n}", "document": {"labels": {"a": "b"}}} for n in range(9)]
+    assert api.post("/batch", json={"operations": operations}).status_code == 200
+    updated, created = cli.ok("changes", "--id", "named-7", "--no-headers").out.splitlines()
+    assert "update namespaces/named-7 (/labels/a), update namespaces/named-0, update namespaces/named-1 and 6 more" in updated
+    assert "create namespaces/named-7, create namespaces/named-0, create namespaces/named-1 and 6 more" in created
+    assert "update namespaces/named-8" in cli.ok("changes", "--limit", "1", "-o", "wide").out
+    assert cli.ok("changes", "--id", "named-7", "--since", "1h", "-o", "name").out.split()
+    assert cli.ok("changes", "--id", "named-7", "--until", "1h30m", "-o", "name").out == ""
+
+
+def test_one_change_is_shown_as_a_whole_with_those_that_changed_alike_together(cli: Cli, api: httpx.Client) -> None:
+    for n in range(12):
+        assert api.post("/namespaces", json={"id": f"whole-{n}", "labels": {"old": "x"}}).status_code == 201
+    alike = [{"op": "patch", "kind": "namespaces", "id": f"whole-{n}", "document": {"labels": {"a": "b"}}} for n in range(11)]
+    other = {"op": "patch", "kind": "namespaces", "id": "whole-11", "document": {"labels": {"old": "y"}}}
+    done = api.post("/batch", json={"operations": [*alike, other]}, headers={"X-Reason": "all of them"}).json()
+    revision = str(done["results"][0]["revision"])
+    head, *rest = cli.ok("changes", revision).out.splitlines()
+    assert head.startswith(f"revision {revision}   ")
+    assert head.endswith("by write: all of them")
+    ids = ", ".join(f"whole-{n}" for n in range(11))
+    assert rest == [
+        "", f"11 namespaces updated: {ids}", '  + /labels/a: "b"',
+        "", "namespaces/whole-11 updated", '  - /labels/old: "x"', '  + /labels/old: "y"',
+    ]  # fmt: skip
+    shown = cli.on_terminal("changes", revision, size=(80, 100)).out
+    assert "whole-7 and 3 more; -o wide names all" in shown
+    assert '\x1b[31m- /labels/old: "x"' in shown
+    assert '\x1b[32m+ /labels/old: "y"' in shown
+    assert cli.ok("changes", revision, "-o", "json").data["revision"] == int(revision)
+    assert cli.refused(2, "changes", revision, "--kind", "namespace")
+    assert cli.refused(4, "changes", "999999")
+
+
 def test_following_the_change_log_prints_changes_as_they_come(cli: Cli) -> None:
     cli.ok("namespace", "create", "followed")
     process = cli.start("changes", "--follow", "--id", "followed", "-o", "json")
@@ -210,6 +247,7 @@ def test_tags_show_what_is_off_the_common_one(cli: Cli, api: httpx.Client) -> No
     assert "tagged-c" in rows["v1.0.0-1"]["ids"]
     assert rows["v1.1.0-rc1"] | {"ids": ["tagged-a"], "clusters": 1, "catalog": 0, "common": False} == rows["v1.1.0-rc1"]
     assert sum(row["common"] for row in rows.values()) == 1
+    assert all(row["catalog"] > 1 for row in rows.values() if row["common"])
     assert cli.refused(2, "tags", "--field", "nothing")
 
 
@@ -218,6 +256,7 @@ def test_tags_of_a_field_that_is_optional_and_no_text(cli: Cli, api: httpx.Clien
         assert api.post("/agents", json={"id": id, "channel": "x", **weight}).status_code == 201
     rows = cli.ok("tags", "--field", "weight", "-o", "json").data
     assert [(row["tag"], row["ids"]) for row in rows] == [("9", ["weighed-c"]), ("10", ["weighed-a"])]
+    assert not any(row["common"] for row in rows), "each is one component's only"
 
 
 def test_both_programs_say_one_version(cli: Cli) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -30,7 +31,7 @@ def fill(api: httpx.Client) -> None:
     labels = {f"topology.example.com/{name}": f"a-value-of-{name}" for name in ("zone", "region", "rack", "team")}
     url = "oci://registry.internal.example.com/platform/components/of/this/company"
     component = {"component_path": "core/observability/grafana/dashboards/11.2.1", "oci_url": url, "oci_tag": "v1.2.3-rc.4"}
-    documents = [
+    documents: list[tuple[str, dict[str, Any]]] = [
         ("platform_components", {"id": COMPONENT, **component}),
         ("namespaces", {"id": "a-namespace-with-a-long-name-and-labels", "labels": labels}),
         ("rolebindings", {"id": "readers-of-all-things", "role": "view", "subjects": [{"kind": "Group", "name": "g" * 90}]}),
@@ -121,10 +122,3 @@ def test_templates_and_columns_print_as_kubectl_does(fleet: Cli) -> None:
     assert "no closing brace" in fleet.refused(2, "cluster", "list", "-o", "jsonpath={.id")[0]
     assert "custom-columns=…" in fleet.refused(2, "cluster", "list", "-o", "go-template={{.id}}")[0]
     assert "must be NAME:.path" in fleet.refused(2, "cluster", "list", "-o", "custom-columns=ID")[0]
-
-
-def test_nothing_that_a_template_finds_steers_a_terminal(fleet: Cli) -> None:
-    fleet.ok("freeze", "create", "steering", "--reason", "x", "--selector", "zone=nowhere")
-    shown = fleet.on_terminal("freeze", "get", "steering", "-o", 'jsonpath={.reason}{"\\n"}', size=(80, 24)).out
-    assert shown == "x\n"
-    fleet.ok("freeze", "delete", "steering", "--yes")

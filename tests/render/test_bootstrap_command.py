@@ -200,6 +200,13 @@ def test_a_directory_gets_a_file_for_each_and_the_token_is_for_its_owner_alone(c
     assert (folder / "internal-api-token.yaml").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_bundle_is_also_a_list_of_json_or_names(cli: Cli) -> None:
+    words = ("bootstrap", CLUSTER, "--api-url", API, "--existing-secret", "fleet-token")
+    told = cli.ok(*words, "-o", "json").data
+    assert {(each["kind"], each["metadata"]["name"]) for each in told["items"]} == objects(cli.ok(*words).out).keys()
+    assert "configmap/cluster-identity" in cli.ok(*words, "-o", "name").out.split()
+
+
 def test_a_kind_without_template_gets_its_provider_and_a_word_about_it(tmp_path: Path) -> None:
     kinds = tmp_path / "kinds"
     kinds.mkdir()

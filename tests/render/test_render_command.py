@@ -67,6 +67,24 @@ def test_a_directory_gets_a_file_for_each_object(cli: Cli, tmp_path: Path) -> No
     assert release["spec"]["releaseName"] == "podinfo"
 
 
+def test_the_format_is_chosen_as_everywhere(cli: Cli) -> None:
+    words = ("render", CLUSTER, "--view", "platform-components")
+    plain = cli.ok(*words).out
+    assert cli.ok(*words, "-o", "yaml").out == plain
+    told = cli.ok(*words, "-o", "json").data
+    assert told["kind"] == "List"
+    assert told["items"] == objects(plain)
+    assert "helmrelease.helm.toolkit.fluxcd.io/platform-podinfo" in cli.ok(*words, "-o", "name").out.split()
+
+
+@pytest.mark.parametrize("words", [["render", CLUSTER], ["bootstrap", CLUSTER, "--api-url", "https://x"], ["simulate", CLUSTER]])
+def test_a_directory_in_the_place_of_a_format_is_refused_with_the_remedy(cli: Cli, words: list[str], tmp_path: Path) -> None:
+    for option in (["-o", str(tmp_path / "out")], ["--output", "table"], ["--output-dir", str(tmp_path / "out")]):
+        (line,) = cli.refused(2, *words, *option)
+        assert "--directory" in line
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_directory_is_made_also_for_nothing(tmp_path: Path) -> None:
     done = Cli(tmp_path).ok("render", "--view", "namespaces", "--inputs", "-", "--directory", str(tmp_path / "out"), stdin="[]")
     assert f"0 objects in {tmp_path / 'out'}" in done.err

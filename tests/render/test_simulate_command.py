@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import signal
 import subprocess
@@ -66,6 +67,18 @@ def simulated(tmp_path: Path) -> Iterator[Simulated]:
 
 def signs(done: Done) -> set[str]:
     return {line for line in done.out.splitlines() if not line.startswith(" ")}
+
+
+def test_changes_are_told_in_the_format_that_was_asked_for(simulated: Simulated) -> None:
+    words = ("simulate", CLUSTER, "--once", "--directory", str(simulated.root))
+    told = [json.loads(line) for line in simulated.cli.ok(*words, "-o", "json").out.splitlines()]
+    assert {each["change"] for each in told} == {"created"}
+    namespace = {"change": "created", "group": "", "kind": "Namespace", "namespace": "", "name": "podinfo", "fields": []}
+    assert namespace in told
+    simulated.write("PATCH", "/namespaces/podinfo", {"labels": {"told": "yes"}})
+    assert simulated.cli.ok(*words, "-o", "name").out == "namespace/podinfo\n"
+    simulated.write("PATCH", "/namespaces/podinfo", {"labels": {"told": "again"}})
+    assert "change: updated" in simulated.cli.ok(*words, "-o", "yaml").out
 
 
 def test_the_first_poll_creates_everything_and_the_second_changes_nothing(simulated: Simulated) -> None:

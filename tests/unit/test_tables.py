@@ -21,11 +21,11 @@ def test_without_a_room_everything_is_shown_as_a_whole() -> None:
 
 def test_columns_give_way_by_importance_and_the_id_last() -> None:
     row = ["i" * 20, "n" * 40, "production", "l" * 90]
-    assert layout(CLUSTERS, [row], 80) == Layout([0, 1, 2, 3], [20, 31, 11, 12], 2)
+    assert layout(CLUSTERS, [row], 80) == Layout([0, 1, 2, 3], [20, 31, 11, 12], 2, cuts=True)
     assert layout(CLUSTERS, [row], 55).places == [0, 1, 2]
     assert layout(CLUSTERS, [row], 40).places == [0, 2]
-    assert layout(CLUSTERS, [row], 25) == Layout([0], [20], 2)
-    assert layout(CLUSTERS, [row], 10) == Layout([0], [10], 2)
+    assert layout(CLUSTERS, [row], 25) == Layout([0], [20], 2, cuts=True)
+    assert layout(CLUSTERS, [row], 10) == Layout([0], [10], 2, cuts=True)
 
 
 def test_keys_are_cut_and_never_left_out() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from flux_resourceset import client
 from flux_resourceset.cli import failures
 from flux_resourceset.cli.commands import log_lines, moments, whole_change
+from flux_resourceset.cli.output.tables import Column
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
 Entry = dict[str, Any]
 
 _COLUMNS = ["revision", "time", "actor", "changes", "reason"]
-_KEYS = ("revision", "changes")  # which give way last
+_TABLE = [
+    Column("REVISION", 0, kept=True),
+    Column("TIME", 2),
+    Column("ACTOR", 3),
+    Column("CHANGES", 1, kept=True, least=36),  # what happened says more than why
+    Column("REASON", 4),
+]
 _PERIOD = 1.0  # seconds between two looks
 _PAGE = 100
 _OF_LISTS = {"since", "until"}  # what a stream cannot be asked for
@@ -37,7 +44,7 @@ def changes(session: Session) -> int:
     entries = session.client.get("/changes", query).objects()
     if session.output.human:
         ordered = session.output.in_order(entries)
-        session.output.table(_COLUMNS, [_row(session, entry, query) for entry in ordered], _KEYS)
+        session.output.columns(_TABLE, [_row(session, entry, query) for entry in ordered])
         if not entries:
             session.say("no changes found")
     else:

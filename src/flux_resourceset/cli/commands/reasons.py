@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Value = dict[str, Any]  # of an input, and what the API says of it
 
 _COLUMNS = ("field", "value", "source", "set_in", "revision", "time", "by", "reason")
-_WIDTH = 60  # characters of a value in a table; -o wide shows all
+_KEYS = ("field", "value", "source")  # the column of a table that gives way last, and those before it
 
 
 def why(session: Session) -> int:
@@ -32,7 +32,7 @@ def why(session: Session) -> int:
             there = ", ".join(value["path"] for value in every)
             raise failures.Failure(failures.NOT_FOUND, f'field "{field}" not found; "{input}" of {view} has {there}')
     if session.output.human:
-        session.output.table(_COLUMNS, [_row(value, session.output.form == "wide") for value in values])
+        session.output.table(_COLUMNS, [_row(value) for value in values], _KEYS)
     else:
         session.output.rows(values, (), name=lambda value: str(value["path"]))
     return failures.OK
@@ -75,10 +75,8 @@ def _dotted(value: Value) -> str:
     return _pointer(value).replace("/", ".").replace("~1", "/").replace("~0", "~")
 
 
-def _row(value: Value, wide: bool) -> list[str]:
+def _row(value: Value) -> list[str]:
     shown = log_lines.text(value["value"])
-    if len(shown) > _WIDTH and not wide:
-        shown = shown[: _WIDTH - 1] + "…"
     place = f"{value['kind']}/{value['id']} {value['field']}" if value.get("kind") else ""
     change = (value.get("revision"), log_lines.moment(value), log_lines.author(value), value.get("reason"))
     return [value["path"], shown, value["source"], cell(place), *map(cell, change)]

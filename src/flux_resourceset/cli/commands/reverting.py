@@ -52,6 +52,7 @@ class _Revert:
 
 def _preview(session: Session, results: list[batches.Result]) -> None:
     """The documents that a question is about: they may change without an effect on any cluster."""
+    results = [result for result in results if result["change"] != "unchanged"]
     for result in results[:_SHOWN]:
         session.messages.result(result["kind"], result["id"], result["change"], dry_run=True)
         for line in batches.changed_lines(session, result):

@@ -73,6 +73,16 @@ def _look_again(session: Session, watched: _Watched) -> int:
             lost = True
 
 
+def _changes(entry: Any) -> list[dict[str, Any]]:
+    """Those of an entry of the log, and not of some other JSON."""
+    changes = entry.get("changes") if isinstance(entry, dict) else None
+    if not isinstance(changes, list) or not all(
+        isinstance(change, dict) and {"kind", "id"} <= change.keys() for change in changes
+    ):
+        raise client.not_understood("it is not the change that was due")
+    return changes
+
+
 class _Watched:
     """The documents as they were shown last."""
 
@@ -108,11 +118,10 @@ class _Watched:
     def take(self, entry: Any) -> None:
         """A change of the log. What no longer matches the filters is gone, as far as they are concerned."""
         known = self._known if self._known is not None else {}
-        for change in entry["changes"]:
-            id = str(change["id"])
+        for change in _changes(entry):
+            id, after = str(change["id"]), change.get("after")
             if change["kind"] != self._kind.name or (self._ids and id not in self._ids):
                 continue
-            after = change.get("after")
             if after is not None and self._matches(after):
                 self._rows.add("update" if id in known else "create", after)
                 known[id] = after

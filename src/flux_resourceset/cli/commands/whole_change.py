@@ -50,7 +50,9 @@ def marks(entry: Entry) -> str:
 
 def fields(session: Session, change: Change) -> list[Field]:
     """What became of a document, field by field; of one that came or went, all that it has but its id."""
-    before, after = (_known(change.get(side)) for side in ("before", "after"))
+    before, after = (change.get(side) for side in ("before", "after"))
+    if before is None or after is None:
+        before, after = _known(before), _known(after)
     references = session.kinds.references(change["kind"])
     return differences.fields(differences.of_documents(before, after, references))
 

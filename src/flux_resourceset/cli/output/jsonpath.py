@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from flux_resourceset.cli.output.terminal_text import escaped
+
 Find = Callable[[Any, Any], list[Any]]  # the values that a root and a current value lead to
 Clean = Callable[[str], str]  # of what was found: the text of a template is its author's
 
@@ -53,9 +55,9 @@ def path(text: str) -> Find:
     return find
 
 
-def shown(value: Any) -> str:
+def shown(value: Any, clean: Clean = str) -> str:
     """A value as text: strings as they are, everything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return clean(value) if isinstance(value, str) else escaped(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 # Templates
@@ -79,7 +81,7 @@ def _printed(nodes: Sequence[Any], root: Any, here: Any, clean: Clean) -> Iterat
         if isinstance(node, _Text):
             yield node.text
         elif isinstance(node, _Found):
-            yield " ".join(clean(shown(value)) for value in node.find(root, here))
+            yield " ".join(shown(value, clean) for value in node.find(root, here))
         else:
             for value in node.find(root, here):
                 yield from _printed(node.inside, root, value, clean)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from flux_resourceset.cli import windows
 from flux_resourceset.cli.output.document_rows import Fields, cell, head, row
 from flux_resourceset.cli.output.tables import Column, Layout, layout
-from flux_resourceset.cli.output.terminal_text import escaped, json_text, padded, printable, shortened
+from flux_resourceset.cli.output.terminal_text import escaped, harmless, json_text, padded, printable, shortened
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.known_kinds import Kind
@@ -145,7 +145,7 @@ class Output:
             self._stream.write(self._filled(self._template, {"items": value} if isinstance(value, list) else value))
         elif self._columns is not None:
             rows = [self._columns.cells(item) for item in (value if isinstance(value, list) else [value])]
-            self._table([Column(name) for name in self._columns.heads], rows)
+            self.columns([Column(name) for name in self._columns.heads], rows)
         elif isinstance(value, list) and value:
             # a document per line: readable, and the fast encoder has no indentation
             self._stream.write("[\n" + ",\n".join(map(json_text, value)) + "\n]\n")
@@ -153,10 +153,8 @@ class Output:
             self._stream.write(json_text(value, indent=2) + "\n")
 
     def _filled(self, template: jsonpath.Template, value: Any) -> str:
-        """In a pipe values are what they are; on a terminal nothing in them steers it."""
-        if not self._terminal:
-            return template.text(value)
-        return template.text(value, lambda text: "\n".join(map(printable, text.split("\n"))))
+        """What a value says is no line of its own on a terminal; in a pipe, lines stay lines."""
+        return template.text(value, printable if self._terminal else harmless)
 
     def json_line(self, value: Any) -> None:
         """One of many that come one by one."""
@@ -191,7 +189,7 @@ class Output:
                 self.line(f"{kind.name}/{document['id']}")
         elif self.human:
             fields = self.fields(kind)
-            self._table(fields.columns, [fields.cells(document) for document in documents])
+            self.columns(fields.columns, [fields.cells(document) for document in documents])
         else:
             self.json(documents[0] if single else list(documents))
 
@@ -219,9 +217,9 @@ class Output:
     def table(self, names: Sequence[str], rows: Sequence[Sequence[str]], keys: Sequence[str] = ()) -> None:
         """The columns that are keys are cut when room is short, and the others left out, from the last one on."""
         keys = keys or names[:1]
-        self._table([Column(head(name), _rank(name, names, keys), kept=name in keys) for name in names], rows)
+        self.columns([Column(head(name), _rank(name, names, keys), kept=name in keys) for name in names], rows)
 
-    def _table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    def columns(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
         if rows:
             self.begin_table(columns, rows)
 
@@ -242,7 +240,7 @@ class Output:
         shown = []
         for place, width in zip(chosen.places, chosen.widths, strict=True):
             text = printable(cells[place])
-            text = shortened(text, width) if self.room is not None else text
+            text = shortened(text, width) if chosen.cuts else text
             shown.append(self.coloured(padded(text, width), _CELLS.get(text, "")))
         self.line((" " * chosen.gap).join(shown).rstrip())
 

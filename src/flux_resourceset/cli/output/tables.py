@@ -10,12 +10,14 @@ from flux_resourceset.cli.output.terminal_text import columns
 GAP = 3  # blanks between two columns, as kubectl has it
 _NARROW_GAP = 2  # where room is short
 _LEAST = 12  # columns of a cell that is cut: with fewer, nobody knows what it was
+_SHORT = 20  # what is no longer than this is shown as a whole or not at all, such as a time
 
 
 class Column(NamedTuple):
     head: str
     rank: int = 1  # the lowest ones give way last
     kept: bool = False  # whether it is cut, but never left out
+    least: int = _LEAST  # columns, where it is cut
 
 
 class Layout(NamedTuple):
@@ -24,15 +26,16 @@ class Layout(NamedTuple):
     places: list[int]
     widths: list[int]
     gap: int = GAP
+    cuts: bool = False  # whether there is a room, into which also later rows have to fit
 
 
 def layout(heads: Sequence[Column], rows: Sequence[Sequence[str]], room: int | None) -> Layout:
     """Without a room everything is shown. The column of the lowest rank is cut only where it stands alone."""
     natural = [max(map(columns, cells)) for cells in zip([column.head for column in heads], *rows, strict=True)]
     if room is None or sum(natural) + GAP * (len(natural) - 1) <= room:
-        return Layout(list(range(len(heads))), natural)
+        return Layout(list(range(len(heads))), natural, cuts=room is not None)
     order = sorted(range(len(heads)), key=lambda place: (not heads[place].kept, heads[place].rank, place))
-    least = [min(width, max(_LEAST, columns(column.head))) for width, column in zip(natural, heads, strict=True)]
+    least = [_least(column, width) for column, width in zip(heads, natural, strict=True)]
     shown = _shown(order, heads, least, natural, room)
     left = room - _NARROW_GAP * (len(shown) - 1)
     widths = {place: least[place] for place in shown}
@@ -40,7 +43,13 @@ def layout(heads: Sequence[Column], rows: Sequence[Sequence[str]], room: int | N
         others = sum(widths.values()) - widths[place]
         widths[place] = max(1, min(natural[place], left - others))
     places = sorted(shown)
-    return Layout(places, [widths[place] for place in places], _NARROW_GAP)
+    return Layout(places, [widths[place] for place in places], _NARROW_GAP, cuts=True)
+
+
+def _least(column: Column, natural: int) -> int:
+    if natural <= _SHORT and not column.kept:
+        return natural
+    return min(natural, max(column.least, columns(column.head)))
 
 
 def _shown(order: Sequence[int], heads: Sequence[Column], least: list[int], natural: list[int], room: int) -> list[int]:

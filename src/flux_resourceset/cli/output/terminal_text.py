@@ -9,6 +9,7 @@ from typing import Any
 # What JSON allows in a string as it is: DEL and the controls of C1, what separates lines, what turns the direction of text or has
 # no shape, and half characters, which no UTF-8 can carry.
 STEERING = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]")
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f]")  # of C0, but for tabs and ends of lines
 
 
 def printable(text: str) -> str:
@@ -18,6 +19,11 @@ def printable(text: str) -> str:
 
 def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode()
+
+
+def harmless(text: str) -> str:
+    """A text for other programs: what steers is seen as its escape, and all else is as it was, lines and tabs too."""
+    return _CONTROLS.sub(lambda match: _escape(match[0]), STEERING.sub(lambda match: _escape(match[0]), text))
 
 
 def escaped(text: str) -> str:
