@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from typing import Any
 
-# What JSON allows in a string as it is: DEL and the controls of C1, what separates lines, what turns the direction of text or has
-# no shape, and half characters, which no UTF-8 can carry.
-STEERING = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]")
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f]")  # of C0, but for tabs and ends of lines
+
+@functools.cache  # not compiled before it is needed: tables and help do without
+def steering() -> re.Pattern[str]:
+    """What JSON allows in a string as it is, and no terminal should see: DEL and the controls of C1, what separates lines, what
+    turns the direction of text or has no shape, and half characters, which no UTF-8 can carry."""
+    return re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
@@ -23,12 +26,13 @@ def _escape(character: str) -> str:
 
 def harmless(text: str) -> str:
     """A text for other programs: what steers is seen as its escape, and all else is as it was, lines and tabs too."""
-    return _CONTROLS.sub(lambda match: _escape(match[0]), STEERING.sub(lambda match: _escape(match[0]), text))
+    plain = steering().sub(lambda match: _escape(match[0]), text)
+    return re.sub("[\x00-\x08\x0b-\x1f]", lambda match: _escape(match[0]), plain)
 
 
 def escaped(text: str) -> str:
     """The same for JSON, and for double quotes of YAML: what they say stays, and so do their lines."""
-    return STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return steering().sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def json_text(value: Any, indent: int | None = None) -> str:

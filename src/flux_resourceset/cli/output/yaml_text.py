@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from flux_resourceset.cli.output.terminal_text import STEERING, escaped
+from flux_resourceset.cli.output.terminal_text import escaped, steering
 
 
 @functools.cache
@@ -20,7 +20,7 @@ def _dumper() -> Any:
 
     def represent_text(dumper: Any, text: str) -> Any:
         # what steers a terminal is escaped, which only double quotes can do
-        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if STEERING.search(text) else None)
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if steering().search(text) else None)
 
     Dumper.add_representer(str, represent_text)
     # YAML 1.2 reads these as numbers, so they are put in quotes for other readers
