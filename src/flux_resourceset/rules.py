@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -299,7 +299,7 @@ def _warnings(view: Overlay, change: Change, document: Document | None) -> Itera
     for wrong in _misnamed(view.kinds.patched, view.get, document):  # what is imported may hold them
         yield Warning(f"{about}: {wrong.pointer} {wrong.message}")
     for id, values in document["patches"].items():
-        yield from _hidden_patches(f'{about}: patches of "{id}"', values)
+        yield from (Warning(f'{about}: patches of "{id}": {text}') for text in helm_paths.surprises(values))
 
 
 def _versions(kind: Kind, document: Document) -> dict[str, str]:
@@ -322,29 +322,6 @@ def _unlike_versions(kind: Kind, about: str, document: Document) -> Iterator[War
     if len({version.removeprefix("v") for version in pinned.values()}) > 1:  # Helm reads v1.0.0 and 1.0.0 alike
         said = " and ".join(f"{name} {version}" for name, version in pinned.items())
         yield Warning(f"{about}: {said} disagree; {next(iter(pinned))} counts")
-
-
-def _hidden_patches(about: str, values: Document) -> Iterator[Warning]:
-    ways = {helm_paths.steps(key): key for key in values}
-    for way, key in ways.items():
-        for other in (ways[way[:count]] for count in range(1, len(way)) if way[:count] in ways):
-            yield Warning(f"{about}: {key} cannot be set below {other}; Helm refuses the release")
-    yield from (Warning(f"{about}: {text}") for text in _gaps(ways, values))
-
-
-def _gaps(ways: Mapping[helm_paths.Steps, str], values: Document) -> Iterator[str]:
-    """Elements of lists that nobody sets, below others that somebody sets."""
-    places: dict[helm_paths.Steps, set[int]] = {}
-    for way in ways:
-        for count, step in enumerate(way):
-            if isinstance(step, int):
-                places.setdefault(way[:count], set()).add(step)
-    for way, found in places.items():
-        whole = values.get(ways.get(way, ""))
-        known = found | {*range(len(whole))} if isinstance(whole, list) else found
-        gap = next((place for place in range(max(found)) if place not in known), None)
-        if gap is not None:
-            yield f"{helm_paths.shown((*way, gap))} is null, for Helm replaces the list of the chart; set it, too"
 
 
 def new_risks(view: Overlay, change: Change, protected: Container[str]) -> Iterator[Warning]:

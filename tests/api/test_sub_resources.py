@@ -106,7 +106,7 @@ def test_a_wrong_patch_is_refused_where_it_is_wrong(api: httpx.Client) -> None:
     id = make(api, "platform_components")["id"]
     cluster = make(api, "clusters", platform_components=[{"id": id}])
     path = f"/clusters/{cluster['id']}/patches/{id}"
-    assert pointers(api.put(path, json={"a[0]": "x", "b": [], "dbPassword": "x"})) == {"/a[0]", "/b", "/dbPassword"}
+    assert pointers(api.put(path, json={"a[": "x", "b[0]": [], "dbPassword": "x"})) == {"/a[", "/b[0]", "/dbPassword"}
     assert pointers(api.patch(path, json={"deep": {"er": 1}})) == {"/deep"}
 
 

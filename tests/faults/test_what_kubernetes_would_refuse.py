@@ -36,7 +36,7 @@ def directory(api: httpx.Client) -> str:
     return str(make(api, "platform_components", type="kustomize")["id"])
 
 
-@pytest.mark.parametrize("key", ["ui.color", "a-b", "1st", "1"])
+@pytest.mark.parametrize("key", ["ui.color", "a-b", "1st", "1", r"a\.b", "a[0]"])
 def test_a_key_that_is_no_variable_is_refused_for_a_kustomize_component(key: str, directory: str, api: httpx.Client) -> None:
     document = cluster(fresh("c"), platform_components=[{"id": directory}], patches={directory: {key: "x"}})
     message = violations(api.post("/clusters", json=document))[f"/patches/{directory}/{key}"]
@@ -53,6 +53,23 @@ def test_the_same_key_is_refused_on_every_way(directory: str, api: httpx.Client)
     operation = {"op": "patch-values", "kind": "platform_components", "id": directory, "clusters": [id], "values": DOTTED}
     assert "/ui.color" in "".join(violations(api.post("/batch", json={"operations": [operation]})))
     assert api.get(f"/clusters/{id}").json()["patches"] == {directory: {"color": "red"}}
+
+
+def test_paths_and_values_that_helm_cannot_be_given_are_refused_with_the_remedy(api: httpx.Client) -> None:
+    chart = make(api, "platform_components")["id"]
+    id = make(api, "clusters", platform_components=[{"id": chart}])["id"]
+    wrong = {
+        "hosts[": "a", "hosts[]": "a", "a\\": "a", "hosts[0].paths": ["/"], "hosts[1].weight": 0.5, "hosts[2].name": "",
+        "deep": [["a"]], "map": [{"a": 1}],
+    }  # fmt: skip
+    found = violations(api.put(f"/clusters/{id}/patches/{chart}", json=wrong))
+    assert found.keys() == {*(f"/{key}" for key in wrong if key not in ("deep", "map")), "/deep/0", "/map/0"}
+    assert "escaped by a backslash" in found["/a\\"]
+    assert "one by one" in found["/hosts[0].paths"]
+    right = {r"grafana\.ini.server": "a", "hosts[0].name": "a", "list": ["a", 1, 0.5, True]}
+    operation = {"op": "patch-values", "kind": "platform_components", "id": chart, "clusters": [id], "values": right}
+    assert api.post("/batch", json={"operations": [operation]}).status_code == 200
+    assert api.get(f"/clusters/{id}/patches/{chart}").json() == right
 
 
 def test_a_helm_component_takes_dotted_keys_and_cannot_become_a_directory_under_them(api: httpx.Client) -> None:

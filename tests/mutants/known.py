@@ -91,7 +91,12 @@ KNOWN = (
         '()) if ref["id"] in definitions]',
         '()) if ref["id"] in definitions and ref.get("enabled", True)]',
     ),
-    Known(_MERGE, "a null override empties the definition's value", "if value is not None}}", "}}"),
+    Known(
+        _MERGE,
+        "a null override empties the definition's value",
+        "in reference.items() if value is not None}",
+        "in reference.items()}",
+    ),
     Known(_ANSWERS, "the digest does not tell clusters apart", "    digest.update(block)\n", ""),
     Known(_ANSWERS, "the digest depends on the order", "hashlib.sha256(_canonical(content))", "hashlib.sha256(_encode(content))"),
     Known(
@@ -100,8 +105,8 @@ KNOWN = (
     Known(
         _MERGE,
         "the reference is overridden by the definition",
-        "{**item.definition, **{name: value for name, value in item.reference.items() if value is not None}}",
-        "{**{name: value for name, value in item.reference.items() if value is not None}, **item.definition}",
+        "{**item.definition, **_said(item.reference)}",
+        "{**_said(item.reference), **item.definition}",
     ),
     Known(_RULES, "a dependent is deleted by force", "        if dependents:\n", "        if dependents and not force:\n"),
     Known(
@@ -126,7 +131,9 @@ KNOWN = (
     ),
     Known(_COMPONENTS, "waits for what is not there", "$dependencies = inputs.wait_for", "$dependencies = inputs.depends_on"),
     Known(_COMPONENTS, "disabled ones are rendered", "<<- if inputs.enabled >>", "<<- if true >>"),
-    Known(_COMPONENTS, "values lose their quotes", "<< $key | quote >>: << $text | quote >>", "<< $key | quote >>: << $text >>"),
+    Known(
+        _COMPONENTS, "values lose their quotes", "<< $name | quote >>: << $text | quote >>", "<< $name | quote >>: << $text >>"
+    ),
     Known(_NAMESPACES, "namespaces are pruned", "        fluxcd.controlplane.io/prune: disabled\n", ""),
     Known(
         _NAMESPACES,

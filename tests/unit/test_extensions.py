@@ -130,6 +130,7 @@ BROKEN: dict[str, tuple[str, int, str]] = {
     "a reserved field": (properties("cluster: {type: string}"), 5, "'cluster' is reserved"),
     "a reserved reference field": (reference("patches: {type: object}"), 5, "'patches' is reserved"),
     "no schema": (properties("x: {type: strin}"), 5, "not a valid JSON Schema"),
+    "properties that are a list": (properties("x: {type: object, properties: [a]}"), 5, "not a valid JSON Schema"),
     "no schema of a reference": (reference("x: {type: strin}"), 5, "not a valid JSON Schema"),
     "an unknown format": (properties("x: {type: string, format: nope}"), 5, "unknown format"),
     "a required field without default": (

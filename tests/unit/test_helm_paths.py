@@ -112,6 +112,10 @@ def test_directories_take_variables_only(patches: dict[str, Any]) -> None:
     [
         ({"a": "1", "a.b": "2"}, ["a.b cannot be set below a; Helm refuses the release"]),
         ({"hosts": "1", "hosts[0]": "2"}, ["hosts[0] cannot be set below hosts; Helm refuses the release"]),
+        ({"hosts[0]": "1", "hosts[0].name": "2"}, ["hosts[0].name cannot be set below hosts[0], which Helm drops"]),
+        ({"hosts[0]": "1", "hosts[0][0]": "2"}, ["hosts[0][0] cannot be set below hosts[0]; Helm refuses the release"]),
+        ({"hosts": ["a", "b"], "hosts[2]": "c"}, []),
+        ({"hosts": ["a"], "hosts.name": "c"}, ["hosts.name cannot be set below hosts; Helm refuses the release"]),
         ({r"a\.b": "1", "a": "2"}, []),
         ({"hosts[1]": "a"}, ["hosts[0] is null, for Helm replaces the list of the chart; set it, too"]),
         ({"hosts[0].a": "a", "hosts[2].b": "b"}, ["hosts[1] is null, for Helm replaces the list of the chart; set it, too"]),

@@ -57,6 +57,19 @@ def test_rows_come_by_id_and_then_in_the_order_of_the_clusters_and_any_window_of
     assert list(usage.rows(3)) == []
 
 
+def test_what_every_row_has_wins_over_an_override_of_the_same_name(tmp_path: Path) -> None:
+    text = samples.PLAIN + (
+        "      environment: {type: string}\n      enabled: {type: boolean}\nmetadata:\n  x-flux:\n"
+        "    reference: {environment: {type: string}, enabled: {type: boolean}}\n    overrides: [environment, enabled]\n"
+    )
+    known = samples.kinds_from(tmp_path, text)
+    cluster = documents.completed(known.clusters, samples.cluster(widgets=[{"id": "w", "environment": "moon"}]))
+    (row,) = Usage(known.referenced_by_name["widgets"], [cluster], {"w": {"id": "w", "enabled": False}}).rows()
+    assert row == {
+        "id": "w", "cluster": "c1", "environment": "dev", "enabled": False, "overridden": ["environment"], "patches": 0
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def test_values_are_those_that_flux_gets(path: Path) -> None:
     pair = json.loads(path.read_text())

@@ -81,8 +81,9 @@ FORMATS: dict[str, Format] = {
     ),
     "helm-path": Format(
         helm_paths.is_path,
-        "must be a Helm value path, as in ui.color, hosts[0].name or grafana\\.ini.server: at most 31 segments of [A-Za-z0-9_/-] "
-        "joined by dots, and 250 characters; a dot inside a segment is escaped by a backslash, list elements are [0] to [9999]",
+        "must be a Helm value path, as in ui.color, hosts[0].name or grafana\\.ini.server: segments of [A-Za-z0-9_/-] joined by "
+        "dots, at most 31 of them and at most 250 characters; a dot inside one is escaped by a backslash, list elements are "
+        "[0] to [9999]",
     ),
     "variable": Format(
         is_variable,

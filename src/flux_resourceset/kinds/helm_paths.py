@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 Steps = tuple[str | int, ...]
@@ -47,3 +48,31 @@ def mistake(path: str, value: Any) -> str | None:
     if value == "" and not path.endswith("]"):
         return "is an empty text below a list element, which Helm would drop; leave it out, or set another text"
     return None
+
+
+def surprises(values: Mapping[str, Any]) -> Iterator[str]:
+    """What Helm makes of values by their paths that can hardly be meant."""
+    ways = {steps(path): path for path in values}
+    for way, path in ways.items():
+        for count in range(1, len(way)):
+            other = ways.get(way[:count])
+            if other is None or (isinstance(values[other], list) and isinstance(way[count], int)):
+                continue  # of a list that is set as a whole, an element may be another
+            dropped = isinstance(way[count - 1], int) and isinstance(way[count], str)
+            yield f"{path} cannot be set below {other}" + (", which Helm drops" if dropped else "; Helm refuses the release")
+    yield from _gaps(ways, values)
+
+
+def _gaps(ways: Mapping[Steps, str], values: Mapping[str, Any]) -> Iterator[str]:
+    """Elements of lists that nobody sets, below others that somebody sets."""
+    places: dict[Steps, set[int]] = {}
+    for way in ways:
+        for count, step in enumerate(way):
+            if isinstance(step, int):
+                places.setdefault(way[:count], set()).add(step)
+    for way, found in places.items():
+        whole = values.get(ways.get(way, ""))
+        known = found | {*range(len(whole))} if isinstance(whole, list) else found
+        gap = next((place for place in range(max(found)) if place not in known), None)
+        if gap is not None:
+            yield f"{shown((*way, gap))} is null, for Helm replaces the list of the chart; set it, too"

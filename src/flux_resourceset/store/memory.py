@@ -105,10 +105,6 @@ class MemoryStore:
         end = None if until is None else max(until - base, 0)
         return self.log[max(after - base, 0) : end]
 
-    def signatures(self, revisions: Iterable[int]) -> dict[int, Entry]:
-        base = self._base.revision
-        return {revision: changes.signed(self._entry(revision)) for revision in revisions if base < revision <= self._revision}
-
     def find(self, query: Query, page: int) -> Iterator[list[Entry]]:
         epoch = self._epoch
         ordered = iter(self.log) if query.ascending else reversed(self.log)
@@ -157,6 +153,10 @@ class MemoryStore:
     def touched(self, after: int, until: int) -> list[Key]:
         check_reachable(after, self._base.revision, self._revision)
         return list({(change.kind, change.id) for entry in self.entries(after, until) for change in entry.changes})
+
+    def signatures(self, revisions: Iterable[int]) -> dict[int, Entry]:
+        base = self._base.revision
+        return {revision: changes.signed(self._entry(revision)) for revision in revisions if base < revision <= self._revision}
 
     def revision_at(self, time: str) -> int:
         for entry in reversed(self.log):
