@@ -87,9 +87,9 @@ def _group(session: Session, word: str, *, guess: bool) -> Group:
     if group is not None:
         return group
     known = session.likely_kinds if guess or session.asks_help or not session.target.url else session.kinds
-    group = command_table.find(command_table.groups(known), word)
+    group = command_table.named(known, word)
     if group is None and session.asks_help and session.target.url:
-        group = command_table.find(command_table.groups(session.kinds), word)
+        group = command_table.named(session.kinds, word)
     if group is None:
         meant = grammar.suggestion(word, [group.word for group in command_table.groups(known)])
         raise failures.usage(f"unknown command {word!r}{meant}; see {PROGRAM} --help")

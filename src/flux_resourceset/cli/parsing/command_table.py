@@ -25,12 +25,22 @@ def fixed() -> tuple[Group, ...]:
 
 
 def groups(known: Kinds) -> tuple[Group, ...]:
-    from flux_resourceset.cli.parsing import kind_commands, verb_commands  # not before: most commands are found without them
+    from flux_resourceset.cli.parsing import verb_commands  # not before: most commands are found without them
 
-    every = fixed_commands.groups()
-    of_kinds = kind_commands.groups(known, {*(group.word for group in every), *_VERBS})
-    of_files = [command for group in every if group.word == "delete" for command in group.commands]
-    return (*of_kinds, *verb_commands.groups(known, of_files), *fixed())
+    of_files = [command for group in fixed_commands.groups() if group.word == "delete" for command in group.commands]
+    return (*of_kinds(known), *verb_commands.groups(known, of_files), *fixed())
+
+
+def of_kinds(known: Kinds) -> list[Group]:
+    """Those that begin with a kind."""
+    from flux_resourceset.cli.parsing import kind_commands
+
+    return kind_commands.groups(known, {*(group.word for group in fixed_commands.groups()), *_VERBS})
+
+
+def named(known: Kinds, word: str) -> Group | None:
+    """The group behind a word, with no more of the table made than that takes."""
+    return find(groups(known) if word in _VERBS else (*of_kinds(known), *fixed()), word)
 
 
 def find(among: Iterable[Group], word: str) -> Group | None:

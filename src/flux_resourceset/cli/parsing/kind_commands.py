@@ -103,7 +103,7 @@ def commands(kind: Kind, word: str) -> Iterator[Command]:
         yield _list(kind, word)
     if "get" in of_one:
         yield Command(
-            (word, "get"), f"Show {kind.name.replace('_', ' ')} by their ids.", "commands.kind_verbs:get", (ids(kind),),
+            (word, "get"), f"Show {kind.name.replace('_', ' ')} by their ids.", "commands.reading_verbs:get", (ids(kind),),
             (AT, *DOCUMENTS), kind=kind.name,
             examples=(f"{word} get {example_id(kind)}", f"{word} get {example_id(kind)} -o yaml"),
             details="If one of several is not found, the others are shown, and the exit code is 4.",
@@ -166,7 +166,7 @@ def _list(kind: Kind, word: str) -> Command:
     own = next((name for name in filters(kind) if name in kind.filters), None)
     narrowed = f"list --{own.replace('_', '-')} {sample(kind.properties[own], chosen=True)}" if own else "list -o wide"
     return Command(
-        (word, "list"), f"List {kind.name.replace('_', ' ')}.", "commands.kind_verbs:list", kind=kind.name,
+        (word, "list"), f"List {kind.name.replace('_', ' ')}.", "commands.reading_verbs:list", kind=kind.name,
         options=(*filters(kind).values(), *whereabouts_commands.of_lists(kind.name), *DOCUMENTS),
         examples=(f"{word} list", f"{word} {narrowed}", f"{word} list -o json | jq .", f"{word} list --watch"),
     )  # fmt: skip
