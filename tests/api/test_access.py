@@ -72,6 +72,9 @@ MATRIX = {  # what a stranger gets, a reader, a writer, a token of the demo clus
     "DELETE /openapi.yaml": (405,) * 5,
     "GET /health/": (401, 404, 404, 403, 403),
     "GET /metrics": READERS,
+    "GET /whoami": (401, 200, 200, 200, 200),
+    "GET /whoami?x=1": (401, 400, 400, 400, 400),
+    "POST /whoami": (401, 403, 405, 403, 403),
     "GET /metrics?x=1": (401, 400, 400, 403, 403),
     "GET /api/v2/flux/clusters": READERS,
     "HEAD /api/v2/flux/clusters?environment=prod": READERS,
@@ -148,13 +151,31 @@ def test_every_route_and_method_keeps_the_rules(server: live.Server) -> None:
                     good = stranger == reader == bound == (200 if method in ("GET", "HEAD") else 405)
                 else:
                     reads = method in ("GET", "HEAD")
-                    good = stranger == 401 and (bound == 200 if is_view and reads else bound == 403)
+                    is_own = is_view or path == "/whoami"
+                    good = stranger == 401 and (bound == 200 if is_own and reads else bound == 403)
                     planned = (method, path) == ("POST", "/plan")  # which writes nothing
                     good &= (reader == 403) == (method not in ("GET", "HEAD", "OPTIONS") and not planned) and reader != 401
                 if not good:
                     wrong.append((method, path, stranger, reader, bound))
     assert len(filled) > 20
     assert wrong == []
+
+
+def test_a_token_learns_who_it_is_also_where_nothing_can_be_written(server: live.Server, read_only: live.Server) -> None:
+    expected = {
+        live.READ: {"name": "read", "role": "read"},
+        live.WRITE: {"name": "write", "role": "write"},
+        BOUND: {"name": "demo", "role": "read", "clusters": [DEMO_DNS]},
+        TWICE: {"name": "demo", "role": "read", "clusters": sorted([DEMO_DNS, OTHER_DNS])},
+        FREED: {"name": "freed", "role": "read"},
+    }
+    for token, identity in expected.items():
+        with server.client(token) as client:
+            assert client.get("/whoami").json() == identity
+    with read_only.client(BOUND) as client:
+        assert client.get("/whoami").json() == expected[BOUND]
+    with read_only.client(live.WRITE) as client:
+        assert_problem(client.get("/whoami"), 401, "unauthorized")
 
 
 # Tokens that are bound to a cluster

@@ -26,7 +26,7 @@ def test_a_context_stands_for_the_variables(offline: Cli, server: live.Server) -
 
 
 def test_contexts_can_be_switched_and_listed_without_their_tokens(offline: Cli, server: live.Server) -> None:
-    offline.ok("config", "set-context", "one", "--url", "http://127.0.0.1:9", "--token", "hush-hush")
+    offline.ok("config", "set-context", "one", "--url", "http://127.0.0.1:9", "--token", "hush-hush", "--no-verify")
     offline.ok("config", "set-context", "two", "--url", server.url, "--token", live.READ)
     listed = offline.ok("config", "get-contexts")
     assert [(row["name"], row["current"]) for row in listed.data] == [("one", True), ("two", False)]
@@ -42,16 +42,63 @@ def test_contexts_can_be_switched_and_listed_without_their_tokens(offline: Cli, 
     }  # fmt: skip
 
 
-def test_environment_variables_win(offline: Cli, server: live.Server) -> None:
-    offline.ok("config", "set-context", "nowhere", "--url", "http://127.0.0.1:9", "--token", live.READ)
-    elsewhere = offline.but(FLUX_API_URL=server.url)
+def test_address_and_tokens_come_from_one_place(offline: Cli, server: live.Server) -> None:
+    offline.ok("config", "set-context", "nowhere", "--url", "http://127.0.0.1:9", "--token", live.READ, "--no-verify")
+    for given, missing in (
+        ({"FLUX_API_URL": server.url}, "FLUX_API_TOKEN"),
+        ({"FLUX_API_TOKEN": live.READ}, "FLUX_API_URL"),
+        ({"FLUX_API_WRITE_TOKEN": live.WRITE}, "FLUX_API_URL"),
+    ):
+        (line,) = offline.but(**given).refused(2, "cluster", "list")
+        assert line.startswith(f"{missing} is not set")
+        assert "--context" in line
+    elsewhere = offline.but(FLUX_API_URL=server.url, FLUX_API_TOKEN=live.READ)
     assert elsewhere.ok("cluster", "list", "-o", "name").out
-    told = elsewhere.ok("cluster", "list", "-o", "name", "--context", "nowhere")
-    assert "FLUX_API_URL is set" in told.err
+    assert "FLUX_API_WRITE_TOKEN is not set" in elsewhere.refused(2, "namespace", "create", "never-made")[0]
+
+
+def test_a_context_that_is_named_wins_over_the_environment(offline: Cli, server: live.Server) -> None:
+    offline.ok("config", "set-context", "nowhere", "--url", "http://127.0.0.1:9", "--token", live.READ, "--no-verify")
+    offline.ok("config", "set-context", "here", "--url", server.url, "--token", live.READ)
+    everything = offline.but(FLUX_API_URL=server.url, FLUX_API_TOKEN=live.READ, FLUX_API_WRITE_TOKEN=live.WRITE)
+    assert everything.refused(5, "cluster", "list", "--context", "nowhere")
+    wrong = offline.but(FLUX_API_URL="http://127.0.0.1:9", FLUX_API_TOKEN="wrong", FLUX_API_WRITE_TOKEN=live.WRITE)
+    assert wrong.ok("cluster", "list", "-o", "name", "--context", "here").out
+    (line,) = wrong.refused(2, "namespace", "create", "never-made", "--context", "here")
+    assert line.startswith("context 'here' has no write-token")
+
+
+def test_what_the_server_refuses_is_not_stored(offline: Cli, server: live.Server) -> None:
+    words = ("config", "set-context", "x", "--url")
+    assert offline.refused(5, *words, "http://127.0.0.1:9", "--token", live.READ)
+    assert offline.refused(5, *words, "http://127.0.0.1:9")
+    assert offline.refused(3, *words, server.url, "--token", "wrong-token")[0].startswith("the token for reading was refused")
+    assert "may only read" in offline.refused(3, *words, server.url, "--token", live.READ, "--write-token", live.READ)[0]
+    assert offline.ok("config", "get-contexts").data == []
+    assert offline.ok(*words, server.url).data["url"] == server.url
+
+
+def test_contexts_are_viewed_renamed_and_deleted(offline: Cli) -> None:
+    for name in ("one", "two"):
+        offline.ok("config", "set-context", name, "--url", "http://127.0.0.1:9", "--token", "hush-hush", "--no-verify")
+    shown = {"url": "http://127.0.0.1:9", "token": "REDACTED"}
+    assert offline.ok("config", "view").data == {"contexts": {"one": shown, "two": shown}, "current-context": "one"}
+    assert offline.ok("config", "view", "--raw").data["contexts"]["one"]["token"] == "hush-hush"
+    assert "hush-hush" not in offline.on_terminal("config", "view").out
+    assert offline.ok("config", "current-context").data["name"] == "one"
+    assert offline.on_terminal("config", "current-context").out == "one\n"
+    assert offline.ok("config", "rename-context", "one", "first").data["current"]
+    assert "exists already" in offline.refused(2, "config", "rename-context", "first", "two")[0]
+    assert "not found" in offline.refused(2, "config", "rename-context", "one", "other")[0]
+    assert offline.ok("config", "current-context", "-o", "name").out == "first\n"
+    assert "it was the current context" in offline.ok("config", "delete-context", "first").err
+    assert "not found" in offline.refused(2, "config", "delete-context", "first")[0]
+    assert "no current context" in offline.refused(2, "config", "current-context")[0]
+    assert list(offline.ok("config", "view").data["contexts"]) == ["two"]
 
 
 def test_a_file_that_others_can_read_is_refused_with_the_remedy(offline: Cli) -> None:
-    offline.ok("config", "set-context", "here", "--url", "http://127.0.0.1:9", "--token", "x")
+    offline.ok("config", "set-context", "here", "--url", "http://127.0.0.1:9", "--token", "x", "--no-verify")
     path(offline).chmod(0o644)
     (line,) = offline.refused(2, "cluster", "list")
     assert line.endswith(f"chmod 600 {path(offline)}")
@@ -63,10 +110,10 @@ def test_wrong_configurations_are_usage_errors(offline: Cli) -> None:
     assert offline.refused(2, "config", "set-context", "x")
     assert offline.refused(2, "config", "set-context", "x", "--url", "nowhere")
     assert offline.refused(2, "config", "set-context", "x", "--url", "http://h", "--token", "-")
-    missing = ['context "x" not found; add one with config set-context']
+    missing = ['context "x" not found; add one with login or config set-context']
     assert offline.refused(2, "config", "use-context", "x") == missing
     assert offline.refused(2, "cluster", "list", "--context", "x") == missing
-    offline.ok("config", "set-context", "here", "--url", "http://127.0.0.1:9", "--token", "x")
+    offline.ok("config", "set-context", "here", "--url", "http://127.0.0.1:9", "--token", "x", "--no-verify")
     assert offline.refused(2, "config", "use-context", "x") == ['context "x" not found; there are here']
     path(offline).parent.mkdir(parents=True, exist_ok=True)
     for text in ("a: [", "contexts: 3", "contexts: {a: {url: 3}}", "contexts: {a: {what: x}}"):
@@ -103,7 +150,7 @@ def test_a_file_that_is_a_link_stays_one(offline: Cli, tmp_path: Path) -> None:
     kept = tmp_path / "kept.yaml"
     path(offline).parent.mkdir(parents=True)
     path(offline).symlink_to(kept)
-    offline.ok("config", "set-context", "here", "--url", "http://127.0.0.1:9", "-o", "name")
+    offline.ok("config", "set-context", "here", "--url", "http://127.0.0.1:9", "--no-verify", "-o", "name")
     assert path(offline).is_symlink()
     assert "127.0.0.1:9" in kept.read_text()
 
@@ -113,7 +160,7 @@ def test_a_configuration_that_cannot_be_read_or_written_is_named(offline: Cli, t
     (line,) = offline.but(XDG_CONFIG_HOME=str(tmp_path)).refused(2, "cluster", "list")
     assert line == f"{tmp_path}/flux-resourceset/config.yaml cannot be read: Is a directory"
     (tmp_path / "link").symlink_to(tmp_path / "absent")
-    words = ("config", "set-context", "x", "--url", "http://127.0.0.1:9", "--token", "hush-hush")
+    words = ("config", "set-context", "x", "--url", "http://127.0.0.1:9", "--token", "hush-hush", "--no-verify")
     (line,) = offline.but(XDG_CONFIG_HOME=str(tmp_path / "link")).refused(2, *words)
     assert line == f"{tmp_path}/link/flux-resourceset/config.yaml cannot be written: No such file or directory"
 

@@ -150,8 +150,15 @@ def test_completion_offers_commands_options_ids_and_files(cli: Cli, offline: Cli
     assert offered("namespace", "assign", "x", "--cluster", "demo", of=cli) == ["demo-cluster-01"]
     assert offered("age", of=cli) == ["agent"]
     assert "--dry-run" in offered("namespace", "delete", "x", "")
+    assert "podinfo" in offered("namespace", "delete", "x", "", of=cli)
+    assert offered("get", "comp") == ["component"]
+    assert offered("get", "cl", "demo", of=cli) == ["demo-cluster-01"]
+    assert offered("describe", "cluster", "demo", of=cli) == ["demo-cluster-01"]
+    assert "--decommissioned" in offered("get", "cluster", "--")
     assert offered("--context", "") == []
-    offline.ok("config", "set-context", "home", "--url", "http://127.0.0.1:1", "--token", "-", stdin="a-token-of-mine")
+    offline.ok(
+        "config", "set-context", "home", "--url", "http://127.0.0.1:1", "--token", "-", "--no-verify", stdin="a-token-of-mine"
+    )
     assert offered("--context", "") == ["home"]
     wrong = offline.home / "wrong"
     (wrong / "flux-resourceset").mkdir(parents=True)

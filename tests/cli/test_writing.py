@@ -82,7 +82,9 @@ def test_a_document_can_come_from_a_file_and_options_win(cli: Cli, tmp_path: Pat
     assert (made["labels"], made["allow_prune"]) == ({"a": "b"}, False)
     cli.ok("namespace", "update", "from-file", "--from-file", "-", stdin='{"labels": {"a": null, "c": "d"}}')
     assert cli.ok("namespace", "get", "from-file", "-o", "json").data["labels"] == {"c": "d"}
-    assert "/id" in cli.refused(3, "namespace", "create", "other", "--from-file", str(file))[0]
+    other = cli.ok("namespace", "create", "from-file-other", "--from-file", str(file))
+    assert other.data["id"] == "from-file-other"
+    assert f'note: the id in {file} is "from-file"; from-file-other, as in the command, counts' in other.err
     assert "/kind" in cli.refused(3, "rolebinding", "create", "from-file", "--from-file", str(file))[0]
 
 
@@ -202,6 +204,40 @@ def test_an_edit_that_is_refused_is_kept(cli: Cli, tmp_path: Path) -> None:
     assert broken.refused(2, "namespace", "edit", "edited-wrong")
     assert len(list(tmp_path.glob("namespace-edited-wrong-*.yaml"))) == 2
     assert cli.but(EDITOR="/no/such/editor", TMPDIR=str(tmp_path)).refused(2, "namespace", "edit", "edited-wrong")
+
+
+def test_an_edit_that_is_refused_opens_again_with_the_errors_on_top(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("namespace", "create", "edited-again", "--label", "a=old")
+    seen = tmp_path / "seen"
+    twice = editor(
+        tmp_path, f"if grep -q '# error: ' $1; then cp $1 {seen}; sed -i 's/: .*not a value/: mended/' $1; "
+        "else sed -i 's/old/not a value/' $1; fi",
+    )  # fmt: skip
+    opened = cli.but(EDITOR=twice, TMPDIR=str(tmp_path))
+    done = opened.ok("namespace", "edit", "edited-again")
+    assert done.data["labels"] == {"a": "mended"}
+    first, second, *_ = seen.read_text().splitlines()
+    assert first.startswith("# A namespace with its labels")
+    assert second.startswith('# error: namespaces "edited-again": /labels/a ')
+    assert not list(tmp_path.glob("namespace-edited-again-*.yaml"))
+
+
+def test_an_edit_that_is_saved_unchanged_after_an_error_gives_up(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("namespace", "create", "edited-once", "--label", "a=old")
+    count = tmp_path / "count"
+    script = editor(tmp_path, f"echo x >> {count}\nsed -i 's/id: edited-once/id: other/' $1")
+    lines = cli.but(EDITOR=script, TMPDIR=str(tmp_path)).refused(3, "namespace", "edit", "edited-once")
+    (file,) = tmp_path.glob("namespace-edited-once-*.yaml")
+    assert "/id must stay edited-once" in lines[0]
+    assert str(file) in lines[-1]
+    assert "# error: " in file.read_text()
+    assert count.read_text() == "x\nx\n"
+    count.unlink()
+    endless = editor(tmp_path, f"echo x >> {count}\necho '- x' >> $1")
+    assert cli.but(EDITOR=endless, TMPDIR=str(tmp_path)).refused(2, "namespace", "edit", "edited-once")
+    assert len(count.read_text().split()) == 10
+    back = editor(tmp_path, "if grep -q '# error: ' $1; then sed -i 's/bad value/old/' $1; else sed -i 's/old/bad value/' $1; fi")
+    assert "not changed" in cli.but(EDITOR=back, TMPDIR=str(tmp_path)).ok("namespace", "edit", "edited-once").err
 
 
 def test_without_an_editor_and_a_terminal_nothing_is_opened(cli: Cli, tmp_path: Path) -> None:

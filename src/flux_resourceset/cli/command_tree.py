@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flux_resourceset.cli import failures
-from flux_resourceset.cli.parsing import command_table, fixed_commands, grammar
+from flux_resourceset.cli.parsing import command_table, grammar
 from flux_resourceset.cli.parsing.grammar import PROGRAM, Command, Group
 from flux_resourceset.cli.parsing.values import command_values
 from flux_resourceset.cli.parsing.word_reading import params, read
@@ -55,7 +55,7 @@ class Words(click.Group):
 
         waiting = completion.waiting(ctx.params["given"], UNFINISHED)
         if waiting is not None:
-            return completion.values(waiting, ctx.obj)
+            return completion.values(waiting, ctx.obj, incomplete)
         return completion.items(self.list_commands(ctx) if ctx.args == [UNFINISHED] else ())
 
 
@@ -83,13 +83,13 @@ class Root(Words):
 
 def _group(session: Session, word: str, *, guess: bool) -> Group:
     """The commands behind a first word; those of kinds come from the server, unless it is enough to guess."""
-    group = command_table.find(fixed_commands.groups(), word)
+    group = command_table.find(command_table.fixed(), word)
     if group is not None:
         return group
     known = session.likely_kinds if guess or session.asks_help or not session.target.url else session.kinds
-    group = command_table.find(command_table.groups(known), word)
+    group = command_table.named(known, word)
     if group is None and session.asks_help and session.target.url:
-        group = command_table.find(command_table.groups(session.kinds), word)
+        group = command_table.named(session.kinds, word)
     if group is None:
         meant = grammar.suggestion(word, [group.word for group in command_table.groups(known)])
         raise failures.usage(f"unknown command {word!r}{meant}; see {PROGRAM} --help")
@@ -103,21 +103,29 @@ class Branch(Words):
         super().__init__(group.word, add_help_option=False)
         self._group = group
         self._own = next((command for command in group.commands if command.is_own), None)
-        self._named = {command.words[1]: command for command in group.commands if not command.is_own}
+        named = [command for command in group.commands if not command.is_own]
+        self._named = {command.words[1]: command for command in named}
+        self._spelled = {**{alias: command for command in named for alias in command.aliases}, **self._named}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if self._own and ctx.obj.asks_help and not ctx.resilient_parsing:  # which is given whatever else is there
             ctx.params["words"] = args
-            ctx.args = [word for word in args if word in self._named][:1]
+            ctx.args = [word for word in args if word in self._spelled][:1]
             return ctx.args
         if args[:1] and args[0].startswith("-"):  # an option in front of the word, which may be any command's
             self.params = params(option for command in self._group.commands for option in command.options)
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        if self._own is None or args[0] in (UNFINISHED, *self._named):
-            return super().resolve_command(ctx, args)
+        if self._own is None or args[0] == UNFINISHED or self._apart(args[0])[0] in self._spelled or self._group.by_kind:
+            word, command, others = super().resolve_command(ctx, args)
+            return word, command, [*self._apart(args[0])[1:], *others]
         return self.name, Leaf(self._own), ctx.params["words"]
+
+    def _apart(self, word: str) -> list[str]:
+        """The word of a command; where that is a kind, KIND/ID is two words, as in what -o name prints."""
+        kind, slash, id = word.partition("/")
+        return [kind, id] if slash and self._group.by_kind and kind in self._spelled else [word]
 
     def invoke(self, ctx: click.Context) -> int:
         if ctx.args or self._own is None:
@@ -127,10 +135,13 @@ class Branch(Words):
             return command.invoke(inner)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
-        if cmd_name in self._named:
-            return Leaf(self._named[cmd_name])
+        word = self._apart(cmd_name)[0]
+        if word in self._spelled:
+            return Leaf(self._spelled[word])
+        meant = grammar.suggestion(cmd_name, self._spelled)
+        if self._group.by_kind:
+            raise failures.usage(f'kind "{cmd_name}" not found{meant}; there are {", ".join(self._named)}')
         names = self.list_commands(ctx)
-        meant = grammar.suggestion(cmd_name, names)
         raise failures.usage(f"{self.name} has no command {cmd_name!r}{meant}; there are {', '.join(names)}")
 
     def without_word(self, session: Session) -> int:
@@ -178,12 +189,16 @@ class Leaf(click.Command):
 
         waiting = completion.waiting(ctx.params["given"], UNFINISHED)
         if waiting is not None:
-            return completion.values(waiting, ctx.obj)
-        argument = self._command.arguments[len(ctx.args) - 1 : len(ctx.args)]
+            return completion.values(waiting, ctx.obj, incomplete, ctx.args)
         takes_options = _takes_options(self, ctx)
-        if argument and not (takes_options and incomplete.startswith("-")):
-            return completion.values(argument[0], ctx.obj)
-        return completion.items(_option_names((*self._command.options, *grammar.GLOBALS)) if takes_options else ())
+        arguments, place = self._command.arguments, len(ctx.args) - 1
+        options = completion.items(_option_names((*self._command.options, *grammar.GLOBALS)) if takes_options else ())
+        if takes_options and incomplete.startswith("-"):
+            return options
+        if place < len(arguments):
+            return completion.values(arguments[place], ctx.obj, incomplete)
+        more = completion.values(arguments[-1], ctx.obj, incomplete) if arguments and arguments[-1].many else []
+        return [*more, *options]
 
 
 def _takes_options(command: click.Command, ctx: click.Context) -> bool:

@@ -1,4 +1,4 @@
-"""Where the server is and which tokens to use: environment variables, then the contexts of the configuration file."""
+"""Where the server is and which tokens to use: the context that is named, else environment variables, else the current one."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _LONGEST = 1_000_000  # characters: thousands of contexts
 
 
 class Target(NamedTuple):
-    """A server and the tokens for it, as far as they are known."""
+    """A server and the tokens for it, as far as they are known; all from one place, so that no token goes to another server."""
 
     known: Mapping[str, str]  # by environment variable
+    context: str | None = None  # the one that they come from; None: the environment
 
     @property
     def url(self) -> str | None:
@@ -30,30 +31,49 @@ class Target(NamedTuple):
     def require(self, variable: str) -> str:
         value = self.known.get(variable)
         if not value:
-            option = FIELDS[variable]
-            raise failures.usage(
-                f"{variable} is not set, {_MEANINGS[variable]}; export it, "
-                f"or store it with: flux-resourceset-cli config set-context NAME --{option} …"
-            )
+            raise failures.usage(self._missing(variable))
         return value
+
+    def _missing(self, variable: str) -> str:
+        option, meaning = FIELDS[variable], _MEANINGS[variable]
+        stored = "flux-resourceset-cli config set-context"
+        if self.context is not None:
+            return f"context {self.context!r} has no {option}, {meaning}; store it with: {stored} {self.context} --{option} …"
+        if not self.known:
+            return f"{variable} is not set, {meaning}; export it, or log in: flux-resourceset-cli login URL, or {stored} NAME"
+        set_already = " and ".join(self.known)
+        return (
+            f"{variable} is not set, {meaning}; with {set_already} set, everything comes from the environment: export it too, "
+            f"or use a context: --context NAME, see {stored} --help"
+        )
+
+    def named(self, variable: str) -> str:
+        """Where a value stands, for a message about it."""
+        return variable if self.context is None else f"the {FIELDS[variable]} of the context"
 
 
 def target(environment: Mapping[str, str], context: str | None) -> Target:
+    """All of a context, or all of the environment: a token of one is never sent to an address of the other."""
     given = {name: environment[name] for name in FIELDS if environment.get(name)}
-    if len(given) == len(FIELDS) and context is None:
-        return Target(given)  # the file would change nothing
-    content = read(environment)
-    name = context or content.get("current-context")
-    if name is None:
+    if given and context is None:
         return Target(given)
-    stored = content["contexts"].get(name)
-    if stored is None:
+    content = read(environment)
+    name = context if context is not None else content.get("current-context")
+    if name is None:
+        return Target({})
+    return Target(stored(content, name), name)
+
+
+def stored(content: dict[str, Any], name: str) -> dict[str, str]:
+    """What a context holds, by the variables that it stands for."""
+    context = content["contexts"].get(name)
+    if context is None:
         raise context_not_found(name, content)
-    return Target({**{variable: stored[field] for variable, field in FIELDS.items() if stored.get(field)}, **given})
+    return {variable: context[field] for variable, field in FIELDS.items() if context.get(field)}
 
 
 def context_not_found(name: str, content: dict[str, Any]) -> failures.Failure:
-    known = f"there are {', '.join(content['contexts'])}" if content["contexts"] else "add one with config set-context"
+    known = f"there are {', '.join(content['contexts'])}" if content["contexts"] else "add one with login or config set-context"
     return failures.usage(f'context "{name}" not found; {known}')
 
 

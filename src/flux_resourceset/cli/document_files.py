@@ -48,15 +48,14 @@ def read(sources: Iterable[str], kinds: Kinds, stdin: TextIO) -> list[Document]:
 
 
 def read_one(source: str, kind: Kind, id: str, stdin: TextIO) -> dict[str, Any]:
-    """The document of a file for a command that names it; `kind` may be left out."""
+    """The document of a file for a command that names it; `kind` and `id` may be left out."""
     values = [item for name, text in _texts(source, stdin) for item in _values(name, text)]
     if len(values) != 1 or not isinstance(values[0][1], dict):
         raise failures.usage(f"{source}: must hold one document, as an object")
     body = dict(values[0][1])
     if body.pop("kind", kind.name) not in kind.names():
         raise failures.Failure(failures.REFUSED, f'{kind.name} "{id}": /kind in {source} must be {kind.group}')
-    if body.setdefault("id", id) != id:
-        raise failures.Failure(failures.REFUSED, f'{kind.name} "{id}": /id in {source} must be {id}, as in the command')
+    body.setdefault("id", id)
     return body
 
 

@@ -33,6 +33,7 @@ class Kind:
         self.filters: list[str] = data["filters"]
         self.methods: dict[str, list[str]] = data["methods"]
         self.schema: Schema = data["schema"]
+        self.short: str | None = data.get("short")  # an older server tells none
 
     @property
     def group(self) -> str:
@@ -54,7 +55,8 @@ class Kind:
 
     def names(self) -> tuple[str, ...]:
         """Every word that people may use for it."""
-        return self.group, self.singular, self.name, self.name.replace("_", "-")
+        full = self.group, self.singular, self.name, self.name.replace("_", "-")
+        return (*full, self.short) if self.short else full
 
 
 class Dependencies(NamedTuple):
@@ -93,6 +95,7 @@ class ReferencedKind(Kind):
 class Kinds:
     def __init__(self, data: list[dict[str, Any]]) -> None:
         self._kinds = [Kind(item) if item["cluster_field"] is None else ReferencedKind(item) for item in data]
+        _leave_clear_names(self._kinds)
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(self._kinds)
@@ -103,6 +106,16 @@ class Kinds:
 
     def find(self, word: str) -> Kind | None:
         return next((kind for kind in self if word in kind.names()), None)
+
+
+def _leave_clear_names(kinds: list[Kind]) -> None:
+    """A short name counts only if it stands for nothing else."""
+    taken = {name for kind in kinds for name in kind.names() if name != kind.short}
+    for kind in kinds:
+        if kind.short in taken:
+            kind.short = None
+        elif kind.short is not None:
+            taken.add(kind.short)
 
 
 # Where they come from
@@ -150,6 +163,7 @@ _MEMBERS: Mapping[str, Any] = {
 
 # As a kind file may have them. They become words of commands, parts of URLs and names of files: no other is taken from a server.
 _NAMES = {
+    "short": re.compile(r"[a-z][a-z0-9]*"),
     **dict.fromkeys(("kind", "singular", "cluster_field"), re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")),
     "endpoint": re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*"),
 }
@@ -162,7 +176,9 @@ def _understood(data: Any) -> bool:
     for item in data:
         if not all(name in item and isinstance(item[name], kind) for name, kind in _MEMBERS.items()):
             return False
-        if not all(item[name] is None or syntax.fullmatch(item[name]) for name, syntax in _NAMES.items()):
+        if not isinstance(item.get("short"), str | None):
+            return False
+        if not all(item.get(name) is None or syntax.fullmatch(item[name]) for name, syntax in _NAMES.items()):
             return False
         properties = item["schema"].get("properties")
         if not isinstance(properties, dict) or not isinstance(properties.get("id"), dict):

@@ -24,8 +24,14 @@ The groups of kinds come from the kinds that the server knows. These are the bui
 | `{config.TOKEN}` | Token for reading. |
 | `{config.WRITE_TOKEN}` | Token for writing; reads do not need it. |
 
-Or store them once: `{PROGRAM} config set-context demo --url http://127.0.0.1:8080 --token - --write-token -`. They are kept in
-`~/.config/flux-resourceset/config.yaml`, which is refused when others can read it. Environment variables win over a context.
+Or store them once: `{PROGRAM} login http://127.0.0.1:8080` asks for the tokens, verifies them, and stores them as a context.
+Contexts are kept in `~/.config/flux-resourceset/config.yaml`, which is refused when others can read it.
+
+The address and the tokens always come from one place: from the context that `--context` names; else, if any of the three
+variables is set, from the environment alone; else from the current context. So a token of a context is never sent to an address
+from the environment. What is missing there is an error (exit code 2).
+
+`FLUX_API_ACTOR` is who does it, for the change log, where a token is shared; `--actor` says the same for one command.
 `NO_COLOR` switches colours off; `EDITOR`, or else `VISUAL`, is what `edit` opens.
 
 Behind a proxy: `HTTPS_PROXY` for `https://` servers, which are reached through a tunnel (CONNECT), `HTTP_PROXY` for `http://`

@@ -13,12 +13,15 @@ from flux_resourceset.cli import config, conflicts, failures, known_kinds, windo
 from flux_resourceset.cli.known_kinds import Kind, Kinds, ReferencedKind
 from flux_resourceset.cli.output import printing
 from flux_resourceset.cli.output.terminal_text import printable
+from flux_resourceset.cli.parsing import shared_options
 from flux_resourceset.cli.parsing.grammar import Command
 from flux_resourceset.cli.parsing.values import Values
 
 if TYPE_CHECKING:
     from flux_resourceset.client import Answer, Client, Problem, Progress, Role
 
+
+ACTOR = "FLUX_API_ACTOR"
 
 # Commands whose output may be long, beside those for reading; others ask, or go on for long.
 _PAGED = frozenset({"history", "why", "diff", "plan", "explain", "render", "bootstrap", "inputs", "export"})
@@ -37,9 +40,12 @@ class Session:
         self.messages = printing.Output(sys.stderr, "table", environment)
         self._kinds: Kinds | None = None
         self._warned: set[str] = set()
+        self._stated: dict[str, str] = {}  # headers of every write; the client may be there before the command is known
 
     def begin(self, command: Command, values: Values) -> None:
         self.command, self.values = command, values
+        if shared_options.ACTOR in command.options:  # where it is another option, nothing is written
+            self._stated |= self._actor()
         self.output.settle(values, reading=command.is_reading)
         if values.flag("watch") or values.flag("follow"):
             self.output.release(self.messages)
@@ -58,10 +64,7 @@ class Session:
 
     @functools.cached_property
     def target(self) -> config.Target:
-        target = config.target(self.environment, self.values.text("context"))
-        if self.values.text("context") and self.environment.get(config.URL):
-            self.say(f"note: {config.URL} is set, and wins over the context")
-        return target
+        return config.target(self.environment, self.values.text("context"))
 
     @functools.cached_property
     def client(self) -> Client:
@@ -70,20 +73,25 @@ class Session:
 
     def connect(self, within: float | None = None) -> Client:
         """A connection of its own; `within` so many seconds everything must be over."""
-        from flux_resourceset import client
-
         url = self.target.require(config.URL)
         tokens: dict[Role, str] = {"read": self._token(config.TOKEN)}
         if self.target.known.get(config.WRITE_TOKEN):
             tokens["write"] = self._token(config.WRITE_TOKEN)
-        self.check_url(url, config.URL if self.environment.get(config.URL) else "the url of the context")
+        self.check_url(url, self.target.named(config.URL))
+        return self.connect_to(url, tokens, within)
+
+    def connect_to(self, url: str, tokens: Mapping[Role, str], within: float | None = None) -> Client:
+        """A connection to any server, with the tokens that are for it."""
+        from flux_resourceset import client
+
+        self._stated |= self._reason()
         try:
             return client.Client(
                 url,
                 tokens,
                 timeout=within or self._timeout(),
                 deadline=within is not None,
-                headers=self._reason(),
+                headers=self._stated,
                 trace=self._trace if self.values.flag("debug") else None,
                 progress=_progress(self.environment),
                 environment=self.environment,
@@ -92,9 +100,12 @@ class Session:
             raise failures.usage(str(exc)) from exc
 
     def _token(self, variable: str) -> str:
-        token = self.target.require(variable)
+        return self.checked_token(self.target.require(variable), variable)
+
+    @staticmethod
+    def checked_token(token: str, where: str) -> str:
         if not token.isascii() or not token.isprintable() or " " in token:
-            raise failures.usage(f"{variable} holds something that cannot be a token: blanks or characters beyond ASCII")
+            raise failures.usage(f"{where} holds something that cannot be a token: blanks or characters beyond ASCII")
         return token
 
     @staticmethod
@@ -120,9 +131,14 @@ class Session:
         reason = self.values.text("reason")
         if reason is None:
             return {}
-        if not reason.strip() or not reason.isprintable() or len(reason) > 500:
-            raise failures.usage("--reason must be one line of at most 500 characters")
-        return {"X-Reason": reason.strip()}
+        return {"X-Reason": _one_line(reason, "--reason")}
+
+    def _actor(self) -> dict[str, str]:
+        """For whom a write is; who shares a token says so once, in the environment."""
+        given, usual = self.values.text("actor"), self.environment.get(ACTOR)
+        if given is not None:
+            return {"X-Actor": _one_line(given, shared_options.ACTOR.name)}
+        return {"X-Actor": _one_line(usual, ACTOR)} if usual else {}
 
     def require_write_token(self) -> None:
         """So that a missing one is told before anything is read or asked; a dry run needs none."""
@@ -196,6 +212,20 @@ class Session:
             raise failures.usage("<id> must not be empty")
         return id
 
+    @property
+    def ids(self) -> list[str]:
+        """Every id that the command names, once; each may have its kind in front, as -o name prints it."""
+        ids = [self._bare_id(word) for word in self.values.many("id")]
+        if not all(ids):
+            raise failures.usage("<id> must not be empty")
+        return list(dict.fromkeys(ids))
+
+    def _bare_id(self, word: str) -> str:
+        kind, slash, id = word.partition("/")
+        if slash and kind not in self.kind.names():
+            raise failures.usage(f"{word!r}: this is about {self.kind.name}; say one kind at a time")
+        return id if slash else word
+
     # Answering
 
     @property
@@ -252,6 +282,13 @@ class Session:
 
     def data(self, value: Any, *lines: str, name: str) -> None:
         self.output.value(value, lambda: lines, [name])
+
+
+def _one_line(text: str, name: str) -> str:
+    """What the log keeps with every write; the server takes no other."""
+    if not text.strip() or not text.isprintable() or len(text) > 500:
+        raise failures.usage(f"{name} must be one line of at most 500 characters")
+    return text.strip()
 
 
 def _progress(environment: Mapping[str, str]) -> Progress | None:

@@ -117,7 +117,7 @@ class Client:
         self._tokens = tokens
         self._timeout = timeout
         self._ends = time.monotonic() + timeout if deadline else None
-        self._headers = dict(headers or {})
+        self._headers = headers if headers is not None else {}  # as they are when something is sent
         self._trace = trace
         self._connection = wire.Connection(self.url, self._left, progress, environment or {})
 

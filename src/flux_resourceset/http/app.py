@@ -109,6 +109,7 @@ def routes(
         "/openapi.yaml": {"GET": Endpoint(Access.PUBLIC if openapi_public else Access.READ, own.openapi)},
         "/openapi.json": {"GET": Endpoint(Access.PUBLIC if openapi_public else Access.READ, own.openapi_json)},
         "/metrics": {"GET": Endpoint(Access.READ, own.metrics)},
+        "/whoami": {"GET": Endpoint(Access.KNOWN, own.whoami)},
         "/api/v2/flux/clusters": {"GET": Endpoint(Access.READ, polled.clusters)},
     }
     for kind in kinds.referenced:
@@ -215,6 +216,13 @@ class _OwnRoutes:
 
     async def openapi(self, request: Request) -> Response:
         return await long_answers.whole_answer(request, self._document, "application/yaml")
+
+    async def whoami(self, request: Request) -> Response:
+        """What the server knows of a token; so people can tell a wrong one from a right one before they use it."""
+        messages.query(request)
+        principal: Principal = request.state.principal
+        bound = {} if principal.clusters is None else {"clusters": sorted(principal.clusters)}
+        return messages.json_response({"name": principal.name, "role": "write" if principal.may_write else "read", **bound})
 
     async def openapi_json(self, request: Request) -> Response:
         return await long_answers.whole_answer(request, lambda: openapi.as_json(self._document()), "application/json")

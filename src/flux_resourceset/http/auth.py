@@ -52,6 +52,7 @@ class Access(enum.Enum):
     """What a method of a path asks of whoever calls it; the value is what the documentation says of it."""
 
     PUBLIC = "no token"
+    KNOWN = "any"
     VIEW = "`read`, or bound to this cluster"
     READ = "`read`"
     WRITE = "`write`"
@@ -66,7 +67,7 @@ def authorize(principal: Principal, access: Access, request: Request) -> None:
 
 def _is_allowed(principal: Principal, access: Access, request: Request) -> bool:
     match access:
-        case Access.PUBLIC:
+        case Access.PUBLIC | Access.KNOWN:  # whoever got here with a token has one that is known
             return True
         case Access.VIEW:
             return principal.may_view(request.path_params["cluster_dns"])

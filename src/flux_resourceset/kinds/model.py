@@ -17,7 +17,7 @@ DEFAULT_ENVIRONMENTS = ("dev", "qa", "uat", "prod")
 # Top-level routes of the API that a collection cannot take.
 RESERVED_KINDS = frozenset(
     {"api", "batch", "changes", "diff", "export", "health", "import", "kinds", "metrics", "openapi", "plan", "ready", "revert"}
-    | {"tombstones", "usage"}
+    | {"tombstones", "usage", "whoami"}
 )
 # Flux Operator or our own answers use these.
 RESERVED_FIELDS = frozenset({"kind", "provider", "cluster", "patches", "digest", "wait_for"})

@@ -11,7 +11,18 @@ import yaml
 
 from flux_resourceset import __version__, errors
 from flux_resourceset.kinds.model import Kinds, Schema
-from flux_resourceset.openapi import building, conversion, past_paths, past_schemas, paths, planning, schemas, whereabouts, words
+from flux_resourceset.openapi import (
+    building,
+    conversion,
+    identities,
+    past_paths,
+    past_schemas,
+    paths,
+    planning,
+    schemas,
+    whereabouts,
+    words,
+)
 
 if TYPE_CHECKING:
     from yaml import SafeDumper as _Fast
@@ -26,7 +37,7 @@ the other paths are for operators.
 
 A token is sent as Bearer, or as the password of Basic with any user name. Tokens that may read get every GET; \
 the other methods need one that may write, unless they are a dry run. A token that is bound to a cluster reads the views of that \
-cluster, and gets 403 for everything else that is not public.
+cluster and who it is (`/whoami`), and gets 403 for everything else that is not public.
 
 Every answer that is not a success is `application/problem+json` (RFC 9457), with a stable `code`. \
 HEAD goes wherever GET goes, and a method that is not listed is answered with 405 and `Allow`."""
@@ -46,7 +57,7 @@ def document(kinds: Kinds, *, writable: bool) -> dict[str, Any]:
         "parameters": _parameters(),
         "headers": _HEADERS,
         "responses": _responses(),
-        "schemas": known | schemas.shared(kinds) | past_schemas.schemas() | whereabouts.schemas(),
+        "schemas": known | schemas.shared(kinds) | past_schemas.schemas() | identities.schemas() | whereabouts.schemas(),
     }
     return {
         "openapi": "3.0.3",

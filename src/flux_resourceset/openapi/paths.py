@@ -7,7 +7,7 @@ from typing import Any
 from flux_resourceset import errors, flux_limits
 from flux_resourceset.kinds.fields import sample
 from flux_resourceset.kinds.model import CLUSTERS, Kind, Kinds, Referenced, Schema
-from flux_resourceset.openapi import building, past_paths, planning, whereabouts
+from flux_resourceset.openapi import building, identities, past_paths, planning, whereabouts
 from flux_resourceset.openapi.building import MERGE_PATCH, Item, Operation, Refusals
 from flux_resourceset.openapi.conversion import Form, converted
 from flux_resourceset.openapi.schemas import CHECKSUM, STREAM, Samples
@@ -46,7 +46,7 @@ def of_kinds(kinds: Kinds, samples: Samples, writable: bool) -> dict[str, Item]:
             if method in item:
                 planning.planned(item[method])
     paths |= _planning(kinds, samples) if writable else {}
-    paths |= _service()
+    paths |= _service() | identities.paths(SERVICE)
     for item in paths.values():
         if "get" in item:
             item["head"] = _head(item["get"])

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flux_resourceset import client, differences, json_pointers
 from flux_resourceset.cli import document_files, failures, windows
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 
 _ATTEMPTS = 10
+_OPENED = 10  # times without a terminal: a script that makes the same mistake anew would never end
+_MENDABLE = (400, 409, 422)  # refusals that another text may pass
+
+_INVITATION = "# {} Save and close to store it; close unchanged to leave it.\n"
 
 
 def edit(session: Session) -> int:
@@ -35,14 +39,7 @@ def edit(session: Session) -> int:
     file = _write_draft(kind, id, base)
     keep = True
     try:
-        _open(editor, file)
-        mine = document_files.read_one(file, kind, id, session.stdin)
-        if differences.same(mine, base):
-            keep = False
-            session.say(f'{kind.name} "{id}" was not changed')
-            session.output.documents(kind, [base], single=True)
-            return failures.OK
-        stored = _store(session, path, base, mine, tag, ["apply", "-f", file])
+        stored = _edited(session, _Draft(file, editor, kind, id), path, base, tag)
         keep = False
     except client.Problem as problem:
         raise failures.Failure(*_kept(explained(problem), file)) from problem
@@ -53,9 +50,78 @@ def edit(session: Session) -> int:
     finally:
         if not keep:
             os.unlink(file)
+    if stored is None:
+        session.say(f'{kind.name} "{id}" was not changed')
+        session.output.documents(kind, [base], single=True)
+        return failures.OK
     results = [{"kind": kind.name, "id": id, "change": "update", "revision": stored[1], "before": base, "after": stored[0]}]
     batches.show(session, results, [(kind.name, stored[0])], single=True)
     return failures.OK
+
+
+class _Mistake(failures.Failure):
+    """A text that is no such document, and may become one."""
+
+
+class _Draft(NamedTuple):
+    """A document in the hands of its editor."""
+
+    file: str
+    editor: str
+    kind: Kind
+    id: str
+
+    def read(self, session: Session) -> Document:
+        try:
+            body = document_files.read_one(self.file, self.kind, self.id, session.stdin)
+        except failures.Failure as failure:
+            raise _Mistake(failure.code, *failure.lines) from failure
+        if body["id"] != self.id:
+            raise _Mistake(failures.REFUSED, f'{self.kind.name} "{self.id}": /id must stay {self.id}; create makes another')
+        return body
+
+    def text(self) -> str:
+        """What stands below the comments at the top."""
+        try:
+            with open(self.file, encoding="utf-8", errors="replace") as stream:
+                lines = stream.readlines()
+        except OSError as exc:
+            raise failures.usage(f"{self.file}: cannot be read: {exc.strerror}") from exc
+        while lines and lines[0].startswith("#"):
+            del lines[0]
+        return "".join(lines)
+
+    def complain(self, text: str, wrong: failures.Failure) -> None:
+        """Put the errors on top, as comments, in the place of those that were there."""
+        comments = [
+            _INVITATION.format(printable(self.kind.description)),
+            *(f"# error: {printable(line)}\n" for line in wrong.lines),
+        ]
+        with open(self.file, "w", encoding="utf-8") as stream:
+            stream.write("".join(comments) + text)
+
+
+def _edited(session: Session, draft: _Draft, path: str, base: Document, tag: str) -> tuple[Document, int] | None:
+    """What was stored; None if nothing was changed. What is wrong opens again, with the errors on top, until it is right."""
+    wrong: failures.Failure | None = None
+    before = draft.text()
+    for _ in range(sys.maxsize if session.interactive else _OPENED):
+        _open(draft.editor, draft.file)
+        text = draft.text()
+        if wrong is not None and text == before:
+            break  # saved unchanged after an error: whoever edits gives up
+        try:
+            mine = draft.read(session)
+            return None if differences.same(mine, base) else _store(session, path, base, mine, tag, ["apply", "-f", draft.file])
+        except _Mistake as mistake:
+            wrong = mistake
+        except client.Problem as problem:
+            if problem.status not in _MENDABLE:
+                raise
+            wrong = explained(problem)
+        before = text
+        draft.complain(text, wrong)
+    raise wrong or failures.usage("nothing was stored")
 
 
 def _kept(failure: failures.Failure, file: str) -> tuple[Any, ...]:
@@ -72,7 +138,7 @@ def _write_draft(kind: Kind, id: str, document: Document) -> str:
     named = "".join(letter if letter.isalnum() else "-" for letter in f"{kind.group}-{id}"[:100])  # a server says what a group is
     handle, file = tempfile.mkstemp(prefix=f"{named}-", suffix=".yaml")
     with open(handle, "w", encoding="utf-8") as stream:
-        stream.write(f"# {printable(kind.description)} Save and close to store it; close unchanged to leave it.\n")
+        stream.write(_INVITATION.format(printable(kind.description)))
         stream.write(yaml_text.dumped([{"kind": kind.name, **document}]))
     return file
 

@@ -1,4 +1,4 @@
-"""The verbs that every kind has: list, get, create, update, delete."""
+"""The verbs by which documents of every kind are written: create, update, delete."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from flux_resourceset import client
 from flux_resourceset.cli import failures
-from flux_resourceset.cli.commands import batches, chosen_clusters
+from flux_resourceset.cli.commands import batches, chosen_clusters, clones, log_lines
 from flux_resourceset.cli.known_kinds import CLUSTERS, Kind, ReferencedKind
 from flux_resourceset.cli.parsing import field_options, kind_commands
 from flux_resourceset.cli.parsing.grammar import PROGRAM
@@ -15,40 +15,6 @@ if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
 
 Document = dict[str, Any]
-
-
-def list(session: Session) -> int:
-    kind = session.kind
-    options = kind_commands.filters(kind)
-    query = {name: session.values.required(option.key) for name, option in options.items() if option.key in session.values}
-    if session.values.flag("watch"):
-        return _watch(session, query)
-    answer = session.client.get(client.path(kind.name), query)
-    documents = answer.objects()
-    session.say_revision(answer)
-    session.output.documents(kind, documents)
-    total = int(answer.headers.get("x-total-count", len(documents)))
-    if not documents and session.output.human:
-        session.say(f"no {kind.name.replace('_', ' ')} found")
-    elif total > len(documents):
-        session.say(f"{len(documents)} of {total}; --limit and --offset show the others")
-    return failures.OK
-
-
-def _watch(session: Session, query: dict[str, str], *ids: str) -> int:
-    from flux_resourceset.cli.commands import watching  # not before: most lists are looked at once
-
-    return watching.watch(session, session.kind, query, ids)
-
-
-def get(session: Session) -> int:
-    if session.values.flag("watch"):
-        return _watch(session, {}, session.id)
-    answer = session.client.get(client.path(session.kind.name, session.id), session.at)
-    document = answer.object()
-    session.say_revision(answer)
-    session.output.documents(session.kind, [document], single=True)
-    return failures.OK
 
 
 def _subject(kind: Kind, id: str) -> str:
@@ -94,15 +60,22 @@ def create(session: Session) -> int:
 
 def _wanted(session: Session, kind: Kind, id: str) -> Document:
     """The document that the command line describes."""
-    source = session.values.text("from-file")
+    source, clone = session.values.text("from-file"), session.values.text("from")
+    if source and clone is not None:
+        raise failures.usage("--from clones a document of the server, --from-file starts from a file: say one of them")
     start = _of_file(session, source, kind, id) if source else {"id": id}
+    if clone is not None:
+        start = clones.clone(session, kind, id, clone)
     return start | field_options.document(kind_commands.create_fields(kind), session.values, _subject(kind, id), update=False)
 
 
 def _of_file(session: Session, source: str, kind: Kind, id: str) -> Document:
     from flux_resourceset.cli import document_files  # not before: most documents are in none
 
-    return document_files.read_one(source, kind, id, session.stdin)
+    body = document_files.read_one(source, kind, id, session.stdin)
+    if body["id"] != id:
+        session.say(f"note: the id in {source} is {log_lines.text(body['id'])}; {id}, as in the command, counts")
+    return {**body, "id": id}
 
 
 def _for_existing(session: Session, kind: Kind, id: str, document: Document) -> Any:
@@ -152,10 +125,12 @@ def update(session: Session) -> int:
 
 
 def delete(session: Session) -> int:
-    kind, id = session.kind, session.id
+    """One transaction, whether it is one or many."""
+    kind, ids = session.kind, session.ids
     session.require_write_token()
     verb = "decommission" if kind.name == CLUSTERS else "delete"
-    operation = {"op": "delete", "kind": kind.name, "id": id, "force": session.values.flag("force")}
-    results = batches.submit(session, [operation], question=f"{verb} {_subject(kind, id)}?")
-    _show_one(session, kind, results, results[0]["before"])
+    what = _subject(kind, ids[0]) if len(ids) == 1 else f"{len(ids)} {kind.name.replace('_', ' ')}: {', '.join(ids)}"
+    operations = [{"op": "delete", "kind": kind.name, "id": id, "force": session.values.flag("force")} for id in ids]
+    results = batches.submit(session, operations, question=f"{verb} {what}?")
+    batches.show(session, results, [(kind.name, result["before"]) for result in results], single=len(ids) == 1)
     return failures.OK

@@ -19,6 +19,7 @@ _flux_resourceset_cli() {{
         COMPREPLY=($(compgen -f -- "$cur"))
     else
         COMPREPLY=($(compgen -W "${{candidates[*]}}" -- "$cur"))
+        if [[ "${{COMPREPLY[0]}}" == *= ]]; then compopt -o nospace; fi
     fi
 }}
 complete -o filenames -F _flux_resourceset_cli {PROGRAM}
@@ -32,7 +33,9 @@ _flux_resourceset_cli() {{
     if [[ "${{candidates[1]}}" == "{OFFER_FILES}" ]]; then
         _files
     else
-        compadd -a candidates
+        local -a keys=(${{(M)candidates:#*=}}) words_=(${{candidates:#*=}})
+        compadd -S '' -a keys
+        compadd -a words_
     fi
 }}
 if [ "$funcstack[1]" = "_flux_resourceset_cli" ]; then

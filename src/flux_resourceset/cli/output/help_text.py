@@ -27,9 +27,10 @@ def show_all(output: Output, groups: Iterable[Group]) -> None:
 def show_group(output: Output, group: Group) -> None:
     output.hold()
     _paragraph(output, " ".join(group.summary.split()))
-    _paragraph(output, f"Usage: {PROGRAM} {group.word} <command> [options]")
-    _section(output, "Commands", [(" ".join(command.words[1:]), command.summary) for command in group.commands])
-    output.line(f"See {PROGRAM} {group.word} <command> --help.")
+    title, word = ("Kinds", "<kind>") if group.by_kind else ("Commands", "<command>")
+    _paragraph(output, f"Usage: {PROGRAM} {group.word} {word} [options]")
+    _section(output, title, [(" ".join(command.words[1:]), command.summary) for command in group.commands])
+    output.line(f"See {PROGRAM} {group.word} {word} --help.")
 
 
 def show(output: Output, command: Command, others: Iterable[Command] = ()) -> None:

@@ -16,11 +16,31 @@ COMPLETE = "__complete"  # begins an unfinished command line
 OFFER_FILES = ":files"  # the answer that stands for the names of files
 
 
-def groups(known: Kinds) -> tuple[Group, ...]:
-    from flux_resourceset.cli.parsing import kind_commands  # not before: most commands are found without it
+_VERBS = frozenset({"get", "describe", "delete"})  # commands whose second word may be a kind
 
-    fixed = fixed_commands.groups()
-    return (*kind_commands.groups(known, {group.word for group in fixed}), *fixed)
+
+def fixed() -> tuple[Group, ...]:
+    """Those for which no kind has to be known."""
+    return tuple(group for group in fixed_commands.groups() if group.word not in _VERBS)
+
+
+def groups(known: Kinds) -> tuple[Group, ...]:
+    from flux_resourceset.cli.parsing import verb_commands  # not before: most commands are found without them
+
+    of_files = [command for group in fixed_commands.groups() if group.word == "delete" for command in group.commands]
+    return (*of_kinds(known), *verb_commands.groups(known, of_files), *fixed())
+
+
+def of_kinds(known: Kinds) -> list[Group]:
+    """Those that begin with a kind."""
+    from flux_resourceset.cli.parsing import kind_commands
+
+    return kind_commands.groups(known, {*(group.word for group in fixed_commands.groups()), *_VERBS})
+
+
+def named(known: Kinds, word: str) -> Group | None:
+    """The group behind a word, with no more of the table made than that takes."""
+    return find(groups(known) if word in _VERBS else (*of_kinds(known), *fixed()), word)
 
 
 def find(among: Iterable[Group], word: str) -> Group | None:

@@ -5,7 +5,7 @@ A new command is an entry here and a function `(Session) -> int` in a module of 
 
 from __future__ import annotations
 
-from flux_resourceset.cli.parsing import cluster_side_commands, past_commands
+from flux_resourceset.cli.parsing import cluster_side_commands, context_commands, past_commands
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
 from flux_resourceset.cli.parsing.shared_options import AT, DRY_RUN, LIMIT, PLANNED, READING, SETS, WRITING, YES
 
@@ -173,7 +173,7 @@ def groups() -> tuple[Group, ...]:
             )
         ),
         *cluster_side_commands.groups(),
-        _config(),
+        *context_commands.groups(),
         _demo(),
     )
 
@@ -206,42 +206,6 @@ def _changes() -> Group:
         "of their fields.",
     )
     return Group(log.words[0], log.summary, (log, past_commands.REVERT_CHANGE))
-
-
-def _config() -> Group:
-    name = Argument("name", "Name of the context.", completes="context")
-    from_stdin = " A - reads it from stdin, a line each, so that it shows in no process list."
-    return Group(
-        "config",
-        "Store and choose servers and tokens.",
-        (
-            Command(
-                ("config", "set-context"),
-                "Store a server and its tokens under a name.",
-                "commands.contexts:set_context",
-                arguments=(name,),
-                options=(
-                    Option("--url", "Base URL of the API, as in http://127.0.0.1:8080.", "URL"),
-                    Option("--token", "Token for reading." + from_stdin, "TOKEN"),
-                    Option("--write-token", "Token for writing." + from_stdin, "TOKEN"),
-                ),
-                examples=(
-                    "config set-context demo --url http://127.0.0.1:8080 --token - --write-token - < tokens",
-                    "config set-context demo --url https://fleet.example.com",
-                ),
-                details="What is not given stays as it was. The first context becomes the current one. The file is "
-                "~/.config/flux-resourceset/config.yaml; FLUX_API_URL, FLUX_API_TOKEN and FLUX_API_WRITE_TOKEN win over it.",
-            ),
-            Command(
-                ("config", "use-context"), "Choose the current context.", "commands.contexts:use_context", (name,),
-                examples=("config use-context demo",),
-            ),
-            Command(
-                ("config", "get-contexts"), "List the contexts, without their tokens.", "commands.contexts:get_contexts",
-                examples=("config get-contexts",),
-            ),
-        ),
-    )  # fmt: skip
 
 
 def _demo() -> Group:

@@ -12,6 +12,7 @@ PROGRAM = "flux-resourceset-cli"
 
 
 _READING = frozenset({"list", "get", "describe", "changes", "tags", "overrides", "usage"})
+_READING_BY_KIND = frozenset({"get", "describe"})  # which have the kind behind them
 
 
 class Option(NamedTuple):
@@ -23,7 +24,7 @@ class Option(NamedTuple):
     negatable: bool = False  # --x and --no-x
     choices: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
-    completes: str = ""  # "file", or the kind whose ids go here
+    completes: str = ""  # "file", the kind whose ids go here, or a word of cli/completion.py with what it is about
     least: int | None = None  # takes a whole number, at least this
     otherwise: str = ""  # what to do instead of giving it a value that is no choice
 
@@ -62,10 +63,12 @@ class Argument(NamedTuple):
     optional: bool = False
     choices: tuple[str, ...] = ()
     completes: str = ""
+    many: bool = False  # the last one of a command: takes all words that are left
 
     @property
     def shown(self) -> str:
-        return f"[{self.name.upper()}]" if self.optional else f"<{self.name}>"
+        more = "…" if self.many else ""
+        return f"[{self.name.upper()}{more}]" if self.optional else f"<{self.name}>{more}"
 
 
 class Command(NamedTuple):
@@ -78,6 +81,7 @@ class Command(NamedTuple):
     details: str = ""
     kind: str = ""  # the kind whose group it is in
     any_failure_is_usage: bool = False  # one exit code for all, for scripts
+    aliases: tuple[str, ...] = ()  # other spellings of its last word
 
     @property
     def name(self) -> str:
@@ -91,7 +95,7 @@ class Command(NamedTuple):
     @property
     def is_reading(self) -> bool:
         """Whether it was made for reading: without -o it prints a table, wherever its output goes."""
-        return self.words[-1:] != () and self.words[-1] in _READING
+        return self.words[-1:] != () and (self.words[-1] in _READING or self.words[0] in _READING_BY_KIND)
 
     @property
     def usage(self) -> str:
@@ -108,13 +112,15 @@ class Group:
         summary: str,
         commands: tuple[Command, ...] | Callable[[], Iterable[Command]],
         aliases: tuple[str, ...] = (),
+        by_kind: bool = False,  # its second word is a kind
         hidden: bool = False,  # from the help of all
     ) -> None:
         self.word = word
         self.summary = summary
         self.aliases = aliases
+        self.by_kind = by_kind
+        self.of_kind = callable(commands) and not by_kind
         self.hidden = hidden
-        self.of_kind = callable(commands)
         self._commands = commands
 
     @property
@@ -135,7 +141,7 @@ GLOBALS = (
         choices=("table", "wide", "json", "yaml", "name", "jsonpath=", "custom-columns="),
     ),
     Option(
-        "--context", "Context of the configuration file to use; environment variables win over it.", "NAME", completes="context"
+        "--context", "Context of the configuration file to use; it wins over environment variables.", "NAME", completes="context"
     ),
     Option("--reason", "Why this is done; stored in the change log with every write.", "TEXT"),
     Option("--no-pager", "Write long output to the terminal at once, not through $PAGER."),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterator
 
 from flux_resourceset.cli.known_kinds import CLUSTERS, FREEZES, Kind, Kinds, ReferencedKind
-from flux_resourceset.cli.parsing import field_options, grammar, past_commands
+from flux_resourceset.cli.parsing import field_options, grammar, past_commands, whereabouts_commands
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
 from flux_resourceset.cli.parsing.shared_options import (
     AT,
@@ -31,6 +31,7 @@ TARGETS = (
 _FROM_FILE = Option(
     "--from-file", "Document to start from, YAML or JSON; the options win over it. - for stdin.", "FILE", completes="file"
 )
+_FROM = Option("--from", "Document to clone: KIND/ID; the options win over it.", "KIND/ID")
 _UPDATE = Option("--update", "If it exists with other content, update it.")
 _CLEAR = Option("--clear", "Field to take away, so that its default holds. Repeatable.", "FIELD", many=True)
 _FORCE = Option("--force", "Also when clusters use it; it is then skipped for them.")
@@ -54,9 +55,18 @@ def taken(*options: Option) -> set[str]:
 
 
 def create_fields(kind: Kind) -> list[field_options.Field]:
-    used = taken(*_targets(kind), _FROM_FILE, _UPDATE, _CLEAR, DRY_RUN, YES, *WRITING)
+    used = taken(*_targets(kind), _FROM_FILE, _FROM, _UPDATE, _CLEAR, DRY_RUN, YES, *WRITING)
     fields = field_options.fields(kind.properties, used)
-    return [field._replace(option=_REASON) if _is_reason(kind, field) else field for field in fields]
+    return [field._replace(option=_REASON) if _is_reason(kind, field) else _completed(kind, field) for field in fields]
+
+
+def _completed(kind: Kind, field: field_options.Field) -> field_options.Field:
+    """With what could be its value: what is allowed or in use, and for maps their keys."""
+    place = f"{kind.name}.{field.name}"
+    is_version = isinstance(kind, ReferencedKind) and field.name in kind.overrides
+    if is_version or "enum" in field.schema:
+        return field._replace(option=field.option._replace(completes=f"values:{place}"))
+    return field._replace(option=field.option._replace(completes=f"keys:{place}")) if field.shape == "map" else field
 
 
 def _is_reason(kind: Kind, field: field_options.Field) -> bool:
@@ -65,7 +75,8 @@ def _is_reason(kind: Kind, field: field_options.Field) -> bool:
 
 
 def reference_fields(kind: ReferencedKind) -> list[field_options.Field]:
-    return field_options.fields(kind.reference, taken(*TARGETS, DRY_RUN, YES, *WRITING))
+    fields = field_options.fields(kind.reference, taken(*TARGETS, DRY_RUN, YES, *WRITING))
+    return [_completed(kind, field) for field in fields]
 
 
 def pin_fields(kind: ReferencedKind) -> list[field_options.Field]:
@@ -83,19 +94,21 @@ def groups(known: Kinds, taken_words: Collection[str]) -> list[Group]:
 
 def _group(kind: Kind, word: str) -> Group:
     aliases = tuple(name for name in kind.names() if name != word)
-    return Group(word, kind.description, lambda: _commands(kind, word), aliases)
+    return Group(word, kind.description, lambda: commands(kind, word), aliases)
 
 
-def _commands(kind: Kind, word: str) -> Iterator[Command]:
+def commands(kind: Kind, word: str) -> Iterator[Command]:
     of_many, of_one = kind.methods.get("resource", []), kind.methods.get("instance", [])
     if "get" in of_many:
         yield _list(kind, word)
     if "get" in of_one:
         yield Command(
-            (word, "get"), f"Show one {kind.singular}.", "commands.kind_verbs:get", (_id(kind),), (AT, *DOCUMENTS),
-            kind=kind.name,
+            (word, "get"), f"Show {kind.name.replace('_', ' ')} by their ids.", "commands.reading_verbs:get", (ids(kind),),
+            (AT, *DOCUMENTS), kind=kind.name,
             examples=(f"{word} get {example_id(kind)}", f"{word} get {example_id(kind)} -o yaml"),
+            details="If one of several is not found, the others are shown, and the exit code is 4.",
         )  # fmt: skip
+        yield whereabouts_commands.describe(kind.singular, (word, "describe"), _id(kind), kind.name, example_id(kind))
         yield Command(
             (word, "history"), f"Show the changes of one {kind.singular}, newest first.", "commands.past:history", (_id(kind),),
             (LIMIT,), kind=kind.name, examples=(f"{word} history {example_id(kind)} --limit 5",),
@@ -110,7 +123,8 @@ def _commands(kind: Kind, word: str) -> Iterator[Command]:
             (word, "edit"), f"Change one {kind.singular} in $EDITOR.", "commands.editing:edit", (_id(kind),), WRITING,
             kind=kind.name,
             examples=(f"{word} edit {example_id(kind)}",),
-            details="When others change other fields meanwhile, both changes hold; when they change the same field, "
+            details="What is refused opens again, with the errors as comments on top; saved unchanged, it is given up and the "
+            "file is kept. When others change other fields meanwhile, both changes hold; when they change the same field, "
             "the edited file is kept and the exit code is 6.",
         )  # fmt: skip
     if "delete" in of_one:
@@ -126,6 +140,11 @@ def _id(kind: Kind) -> Argument:
     return Argument("id", str(text), completes=kind.name)
 
 
+def ids(kind: Kind) -> Argument:
+    """Any number of them, but at least one."""
+    return _id(kind)._replace(many=True)
+
+
 def example_id(kind: Kind) -> str:
     return str(kind.properties["id"].get("example", f"my-{kind.group}"))
 
@@ -137,9 +156,9 @@ def filters(kind: Kind) -> dict[str, Option]:
         option = f"--{name.replace('_', '-')}"
         text = f"Only those with this value. {kind.properties[name].get('description', '')}".strip()
         if option not in taken(*_LISTING, _BY_LABEL, *DOCUMENTS):
-            options[name] = Option(option, text, "VALUE")
+            options[name] = Option(option, text, "VALUE", completes=f"values:{kind.name}.{name}")
     if kind.has_labels:
-        options["selector"] = _BY_LABEL
+        options["selector"] = _BY_LABEL._replace(completes=f"labels:{kind.name}")
     return {**options, **{option.key: option for option in _LISTING}}
 
 
@@ -147,8 +166,8 @@ def _list(kind: Kind, word: str) -> Command:
     own = next((name for name in filters(kind) if name in kind.filters), None)
     narrowed = f"list --{own.replace('_', '-')} {sample(kind.properties[own], chosen=True)}" if own else "list -o wide"
     return Command(
-        (word, "list"), f"List {kind.name.replace('_', ' ')}.", "commands.kind_verbs:list", kind=kind.name,
-        options=(*filters(kind).values(), *DOCUMENTS),
+        (word, "list"), f"List {kind.name.replace('_', ' ')}.", "commands.reading_verbs:list", kind=kind.name,
+        options=(*filters(kind).values(), *whereabouts_commands.of_lists(kind.name), *DOCUMENTS),
         examples=(f"{word} list", f"{word} {narrowed}", f"{word} list -o json | jq .", f"{word} list --watch"),
     )  # fmt: skip
 
@@ -172,16 +191,22 @@ def _create(kind: Kind, word: str) -> Command:
             *(field.option for field in fields),
             *_targets(kind),
             _FROM_FILE,
+            _FROM._replace(completes=f"clone:{kind.group}"),
             _UPDATE,
             DRY_RUN,
             *((YES,) if assignable else ()),
             *WRITING,
         ),
-        (plain, *assigned, f"{word} create {example_id(kind)} --from-file {word}.yaml"),
+        (plain, *assigned, f"{word} create {example_id(kind)} --from-file {word}.yaml", _cloning(kind, word)),
         "If it exists with equal content, nothing happens; with other content it is refused, unless --update is given. "
         + (f"Without a cluster option it is only created. {_BULK}" if assignable else ""),
         kind=kind.name,
     )
+
+
+def _cloning(kind: Kind, word: str) -> str:
+    own = " --cluster-dns new.k8s.example.com" if kind.name == CLUSTERS else ""
+    return f"{word} create my-{word} --from {word}/{example_id(kind)}{own}"
 
 
 def _update(kind: Kind, word: str) -> Command:
@@ -200,15 +225,15 @@ def _update(kind: Kind, word: str) -> Command:
 def _delete(kind: Kind, word: str) -> Command:
     if kind.name == CLUSTERS:
         return Command(
-            (word, "decommission"), "Delete a cluster; Flux then removes everything from it.", "commands.kind_verbs:delete",
-            (_id(kind),), (YES, DRY_RUN, *WRITING), (f"{word} decommission {example_id(kind)} --yes",),
-            "Its DNS name answers with empty lists from then on, so that Flux on the cluster removes what it had applied.",
-            kind=kind.name,
+            (word, "decommission"), "Delete clusters; Flux then removes everything from them.", "commands.kind_verbs:delete",
+            (ids(kind),), (YES, DRY_RUN, *WRITING), (f"{word} decommission {example_id(kind)} --yes",),
+            "Its DNS name answers with empty lists from then on, so that Flux on the cluster removes what it had applied. "
+            "Several are deleted in one transaction.", kind=kind.name, aliases=("delete",),
         )  # fmt: skip
     assignable = isinstance(kind, ReferencedKind)
     return Command(
-        (word, "delete"), f"Delete one {kind.singular}.", "commands.kind_verbs:delete", (_id(kind),),
-        (*((_FORCE,) if assignable else ()), YES, DRY_RUN, *WRITING), (f"{word} delete {example_id(kind)} --yes",),
+        (word, "delete"), f"Delete {kind.name.replace('_', ' ')} by their ids, in one transaction.", "commands.kind_verbs:delete",
+        (ids(kind),), (*((_FORCE,) if assignable else ()), YES, DRY_RUN, *WRITING), (f"{word} delete {example_id(kind)} --yes",),
         "Refused while clusters use it, unless --force is given." if assignable else "", kind=kind.name,
     )  # fmt: skip
 
@@ -234,6 +259,7 @@ def _on_clusters(kind: ReferencedKind, word: str) -> Iterator[Command]:
         run = f"commands.per_cluster_verbs:{verb}"
         return Command((word, verb), summary, run, id, (*options, *common), examples, details.strip(), kind=kind.name)
 
+    yield whereabouts_commands.usage(kind.singular, (word, "usage"), _id(kind), kind.name, one)
     own = tuple(field.option for field in reference_fields(kind))
     yield command("assign", "Assign it to clusters; what they have of it already stays.", own, "", _BULK)
     yield command("unassign", "Take it from clusters, with their patches for it.", (), "", _BULK)
@@ -251,7 +277,7 @@ def _on_clusters(kind: ReferencedKind, word: str) -> Iterator[Command]:
         yield command(
             "patch",
             "Set Helm values of clusters for it.",
-            SETS,
+            tuple(option._replace(completes=f"patches:{kind.name}") for option in SETS),
             " --set replicaCount=3",
             skips,
         )

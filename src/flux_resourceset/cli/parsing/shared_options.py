@@ -24,7 +24,8 @@ OVERRIDE_FREEZE = Option(
 IF_PLAN = Option("--if-plan", "Do it only if this is still the plan, by the id that a plan has; otherwise exit code 6.", "ID")
 PLANNED = (FULL, RENDER)  # how a plan is shown, be it for a dry run or for a question
 CONSENT = (CONFIRM_REMOVALS, CONFIRM_CLUSTERS, OVERRIDE_FREEZE, IF_PLAN)
-WRITING = (*PLANNED, *CONSENT)  # what every command has that writes
+ACTOR = Option("--actor", "For whom it is done, for the change log; $FLUX_API_ACTOR if not given.", "NAME")
+WRITING = (*PLANNED, *CONSENT, ACTOR)  # what every command has that writes
 AT = Option("--at", "As it was then: a revision, or a time (RFC 3339).", "WHEN")
 LIMIT = Option("--limit", "Show at most so many.", "N", least=1)
 SORT_BY = Option("--sort-by", "Sort what is shown by this field, as in .environment or .node_count.", ".FIELD")
@@ -34,9 +35,10 @@ WATCH = Option("--watch", "Then go on with a row for every change, until interru
 READING = (SORT_BY, NO_HEADERS)  # what every command has that is made for reading
 DOCUMENTS = (*READING, SHOW_LABELS, WATCH)  # and what lists and gets have on top
 SELECTOR = Option(
-    "--selector", "Only clusters whose labels match, as in zone=edge,team!=x,region in (a,b),!beta.", "SELECTOR", short="-l"
-)
-ENVIRONMENT = Option("--environment", "Only clusters of this environment.", "NAME")
+    "--selector", "Only clusters whose labels match, as in zone=edge,team!=x,region in (a,b),!beta.", "SELECTOR", short="-l",
+    completes="labels:clusters",
+)  # fmt: skip
+ENVIRONMENT = Option("--environment", "Only clusters of this environment.", "NAME", completes="values:clusters.environment")
 SETS = (
     Option("--set", "Value for a dotted path of the chart, stored as text. Repeatable.", "KEY=VALUE", many=True),
     Option("--set-json", "Value as a number, true or false, or a JSON string. Repeatable.", "KEY=JSON", many=True),

@@ -78,13 +78,17 @@ def _is_whole(text: str, least: int) -> bool:
 
 
 def _place(values: Values, arguments: Sequence[Argument], words: Sequence[str], where: str) -> None:
-    if len(words) > len(arguments):
+    takes_all = [argument for argument in arguments if argument.many]  # the last one, if any
+    if len(words) > len(arguments) and not takes_all:
         extra = words[len(arguments)]
         raise failures.usage(f"unexpected argument {extra!r}; see {where} --help")
-    for argument, word in zip(arguments, words, strict=False):
+    for argument in takes_all:
+        for word in words[len(arguments) - 1 :]:
+            values.add(argument.name, word)
+    for argument, word in zip((each for each in arguments if not each.many), words, strict=False):
         if argument.choices and word not in argument.choices:
             raise failures.usage(f"<{argument.name}> is {word!r}; it must be one of {', '.join(argument.choices)}")
         values.set(argument.name, word)
     for argument in arguments[len(words) :]:
         if not argument.optional:
-            raise failures.usage(f"{argument.shown} is missing: {where} {' '.join(a.shown for a in arguments)}")
+            raise failures.usage(f"<{argument.name}> is missing: {where} {' '.join(a.shown for a in arguments)}")

@@ -1,0 +1,56 @@
+"""What describe and usage print fits a terminal, over a fleet with long names; in a pipe nothing is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import live
+from cli.command import Cli
+from cli.test_tables import COMPONENT, LONG, WIDTHS, fill
+from flux_resourceset.cli.output.terminal_text import columns
+
+CLUSTER = f"{LONG[:-2]}-1"
+READ = [
+    f"describe cluster {CLUSTER}", f"describe component {COMPONENT}", "describe freeze end-of-year",
+    "component usage", "component usage --summary", "get clusters", f"get clusters {CLUSTER}",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
+    folder = tmp_path_factory.mktemp("described")
+    with live.serving(folder, SEED_FILE="") as server, server.client() as api:
+        fill(api)
+        yield Cli(folder, server.url, NO_COLOR="1")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("words", READ)
+def test_it_fits_a_terminal(fleet: Cli, words: str, width: int) -> None:
+    lines = fleet.on_terminal(*words.split(), size=(width, 200)).out.splitlines()
+    assert lines
+    assert max(map(columns, lines)) <= width
+
+
+@pytest.mark.parametrize("words", READ)
+def test_in_a_pipe_it_is_for_reading_and_nothing_is_cut(fleet: Cli, words: str) -> None:
+    text = fleet.but(NO_COLOR=None).ok(*words.split()).out
+    assert "…" not in text
+    assert "\x1b" not in text
+    assert not text.startswith(("{", "["))
+    assert fleet.ok(*words.split(), "-o", "json").data
+
+
+def test_what_usage_shows_first_is_the_version(fleet: Cli) -> None:
+    lines = fleet.on_terminal("component", "usage", COMPONENT, size=(140, 200)).out.splitlines()
+    assert "OCI TAG" in lines[0]
+    order = fleet.ok("component", "usage", "--sort-by", ".environment", "-o", "jsonpath={.items[*].environment}").out
+    assert order == "dev prod qa uat"
+
+
+def test_templates_take_descriptions_and_single_documents(fleet: Cli) -> None:
+    assert fleet.ok("get", "cl", CLUSTER, "-o", "jsonpath={.environment}").out == "qa"
+    assert fleet.ok("get", "cl", "-o", "jsonpath={.items[*].environment}").out
+    assert fleet.ok("describe", "cl", CLUSTER, "-o", "jsonpath={.document.id}").out == CLUSTER
