@@ -32,7 +32,7 @@ SETTINGS = (
     Setting(
         "CRUD_AUTH_TOKEN",
         "",
-        "Token for writing, called `write`. Without it and `TOKENS_FILE`, `AUTH_TOKEN` can write too, and the server warns.",
+        "Token for writing, called `write`. Unset, `AUTH_TOKEN` can write too, and the server warns.",
     ),
     Setting(
         "TOKENS_FILE",
@@ -107,14 +107,12 @@ class Settings:
 
         crud = _choice("API_MODE", value("API_MODE"), ("read-only", "crud")) == "crud"
         read, write = value("AUTH_TOKEN"), value("CRUD_AUTH_TOKEN")
-        alone = not value("TOKENS_FILE")  # a file can name who writes, so the read token need not
-        if not read and alone:
+        if not read and not value("TOKENS_FILE"):
             raise errors.StartupError("AUTH_TOKEN is not set; set it, or name a TOKENS_FILE")
         known = [tokens.Token.of("read", "read", read)] if read else []
-        writing = write or (read if alone else "")
-        if crud and writing:
-            known.append(tokens.Token.of("write", "write", writing))
-        shared = crud and bool(read) and writing == read
+        if crud and (write or read):
+            known.append(tokens.Token.of("write", "write", write or read))
+        shared = crud and bool(read) and write in ("", read)
         warnings = (
             ["CRUD_AUTH_TOKEN is not set or equals AUTH_TOKEN: every cluster's token can change the whole fleet"]
             if shared

@@ -61,16 +61,16 @@ def test_a_conflict_is_a_line_per_field_and_force_takes_the_file(cli: Cli, api: 
 
 
 def test_diff_shows_conflicts_and_what_force_would_do(cli: Cli, api: httpx.Client) -> None:
-    assert applied(cli, namespace("differing", one="1", two="2")).code == 0
-    same = cli("diff", "-f", "-", stdin=json.dumps(namespace("differing", one="1", two="2")))
+    assert applied(cli, namespace("differs-from-file", one="1", two="2")).code == 0
+    same = cli("diff", "-f", "-", stdin=json.dumps(namespace("differs-from-file", one="1", two="2")))
     assert same.code == 0, same
-    api.patch("/namespaces/differing", json={"labels": {"one": "theirs", "two": "x"}})
-    done = cli("diff", "-f", "-", "-o", "table", stdin=json.dumps(namespace("differing", one="mine", two="2")))
+    api.patch("/namespaces/differs-from-file", json={"labels": {"one": "theirs", "two": "x"}})
+    done = cli("diff", "-f", "-", "-o", "table", stdin=json.dumps(namespace("differs-from-file", one="mine", two="2")))
     assert done.code == 1, done
-    assert 'conflict: namespaces "differing": /labels/one: theirs is "theirs"' in done.err
-    assert "namespaces/differing kept: /labels/two" in done.err
+    assert 'conflict: namespaces "differs-from-file": /labels/one: theirs is "theirs"' in done.err
+    assert "namespaces/differs-from-file kept: /labels/two" in done.err
     assert "+  one: mine" in done.out
-    assert labels(api, "differing") == {"one": "theirs", "two": "x"}
+    assert labels(api, "differs-from-file") == {"one": "theirs", "two": "x"}
 
 
 def test_apply_is_one_request_and_no_get_of_a_document(cli: Cli) -> None:
@@ -86,14 +86,14 @@ def cluster(id: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_a_decommissioned_cluster_comes_back_only_when_that_is_said(cli: Cli, api: httpx.Client) -> None:
-    assert applied(cli, cluster("revived")).code == 0
-    assert api.delete("/clusters/revived").status_code == 200
-    done = applied(cli, cluster("revived"))
+    assert applied(cli, cluster("revived-by-apply")).code == 0
+    assert api.delete("/clusters/revived-by-apply").status_code == 200
+    done = applied(cli, cluster("revived-by-apply"))
     assert done.code == 6
     assert "decommissioned" in done.lines[0]
-    assert api.get("/clusters/revived").status_code == 404
-    assert applied(cli, cluster("revived"), words=("--revive",)).code == 0
-    assert api.get("/clusters/revived").status_code == 200
+    assert api.get("/clusters/revived-by-apply").status_code == 404
+    assert applied(cli, cluster("revived-by-apply"), words=("--revive",)).code == 0
+    assert api.get("/clusters/revived-by-apply").status_code == 200
 
 
 # Prune

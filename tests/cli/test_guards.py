@@ -138,9 +138,9 @@ def test_what_was_edited_is_kept_when_a_guard_holds_it_up(cli: Cli, api: httpx.C
     os.chmod(editor, 0o755)
     lines = cli.but(EDITOR=str(editor)).refused(6, "namespace", "edit", "podinfo")
     words = remedy(lines[0])
-    assert words[:2] == ["apply", "-f"]
-    assert words[3:] == ["--confirm-clusters", "5"]
-    assert lines[1] == f"what you wrote is kept in {words[2]}"
+    assert words[:4] == ["namespace", "edit", "podinfo", "--from-file"]
+    assert words[5:] == ["--confirm-clusters", "5"]
+    assert lines[1] == f"what you wrote is kept in {words[4]}"
     cli.ok(*words)
     assert api.get("/namespaces/podinfo").json()["labels"] == {"app": "edited"}
 

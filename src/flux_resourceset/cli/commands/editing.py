@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -32,21 +33,23 @@ _INVITATION = "# {} Save and close to store it; close unchanged to leave it.\n"
 def edit(session: Session) -> int:
     kind, id = session.kind, session.values.required("id")
     session.require_write_token()
-    editor = _editor(session)
+    given = session.values.text("from-file")
+    editor = "" if given else _editor(session)
     path = client.path(kind.name, id)
     answer = session.client.get(path)
     base, tag = answer.object(), answer.headers.get("etag", "")
-    file = _write_draft(kind, id, base)
+    file = given or _write_draft(kind, id, base)
+    draft = _Draft(file, editor, kind, id)
     keep = True
     try:
-        stored = _edited(session, _Draft(file, editor, kind, id), path, base, tag)
-        keep = False
+        stored = (_stored if given else _edited)(session, draft, path, base, tag)
+        keep = given is not None
     except client.Problem as problem:
-        raise failures.Failure(*_kept(explained(problem), file)) from problem
+        raise failures.Failure(*_kept(explained(problem), draft)) from problem
     except client.Unreachable as exc:
-        raise failures.Failure(*_kept(failures.Failure(failures.UNREACHABLE, str(exc)), file)) from exc
+        raise failures.Failure(*_kept(failures.Failure(failures.UNREACHABLE, str(exc)), draft)) from exc
     except failures.Failure as failure:
-        raise failures.Failure(*_kept(failure, file)) from failure
+        raise failures.Failure(*_kept(failure, draft)) from failure
     finally:
         if not keep:
             os.unlink(file)
@@ -70,6 +73,11 @@ class _Draft(NamedTuple):
     editor: str
     kind: Kind
     id: str
+
+    @property
+    def command(self) -> list[str]:
+        """The words that store the file as it is."""
+        return [self.kind.group, "edit", self.id, "--from-file", self.file]
 
     def read(self, session: Session) -> Document:
         try:
@@ -111,8 +119,7 @@ def _edited(session: Session, draft: _Draft, path: str, base: Document, tag: str
         if wrong is not None and text == before:
             break  # saved unchanged after an error: whoever edits gives up
         try:
-            mine = draft.read(session)
-            return None if differences.same(mine, base) else _store(session, path, base, mine, tag, ["apply", "-f", draft.file])
+            return _stored(session, draft, path, base, tag)
         except _Mistake as mistake:
             wrong = mistake
         except client.Problem as problem:
@@ -124,14 +131,20 @@ def _edited(session: Session, draft: _Draft, path: str, base: Document, tag: str
     raise wrong or failures.usage("nothing was stored")
 
 
-def _kept(failure: failures.Failure, file: str) -> tuple[Any, ...]:
-    """After a conflict applying the file would undo what somebody else did."""
+def _stored(session: Session, draft: _Draft, path: str, base: Document, tag: str) -> tuple[Document, int] | None:
+    """What the file says, in the place of what is there; None if that is the same."""
+    mine = draft.read(session)
+    return None if differences.same(mine, base) else _store(session, path, base, mine, tag, draft.command)
+
+
+def _kept(failure: failures.Failure, draft: _Draft) -> tuple[Any, ...]:
+    """After a conflict storing the file would undo what somebody else did."""
     if isinstance(failure, plans.Guarded):  # which says what to do
-        return failure.code, *failure.lines, f"what you wrote is kept in {file}"
-    remedy = f"apply it with: {PROGRAM} apply -f {file}"
+        return failure.code, *failure.lines, f"what you wrote is kept in {draft.file}"
+    remedy = f"store it with: {shlex.join([PROGRAM, *draft.command])}"
     if failure.code == failures.CONFLICT:
-        remedy = f"see what differs with: {PROGRAM} diff -f {file}, then edit again"
-    return failure.code, *failure.lines, f"what you wrote is kept in {file}; {remedy}"
+        remedy = f"see what differs with: {PROGRAM} diff -f {draft.file}, then edit again"
+    return failure.code, *failure.lines, f"what you wrote is kept in {draft.file}; {remedy}"
 
 
 def _write_draft(kind: Kind, id: str, document: Document) -> str:

@@ -31,6 +31,9 @@ TARGETS = (
 _FROM_FILE = Option(
     "--from-file", "Document to start from, YAML or JSON; the options win over it. - for stdin.", "FILE", completes="file"
 )
+_EDITED = Option(
+    "--from-file", "A file that was edited already; it is stored as it is, and no editor opens.", "FILE", completes="file"
+)
 _FROM = Option("--from", "Document to clone: KIND/ID; the options win over it.", "KIND/ID")
 _UPDATE = Option("--update", "If it exists with other content, update it.")
 _CLEAR = Option("--clear", "Field to take away, so that its default holds. Repeatable.", "FIELD", many=True)
@@ -120,8 +123,8 @@ def commands(kind: Kind, word: str) -> Iterator[Command]:
         yield _update(kind, word)
     if "put" in of_one and "get" in of_one:
         yield Command(
-            (word, "edit"), f"Change one {kind.singular} in $EDITOR.", "commands.editing:edit", (_id(kind),), WRITING,
-            kind=kind.name,
+            (word, "edit"), f"Change one {kind.singular} in $EDITOR.", "commands.editing:edit", (_id(kind),),
+            (_EDITED, *WRITING), kind=kind.name,
             examples=(f"{word} edit {example_id(kind)}",),
             details="What is refused opens again, with the errors as comments on top; saved unchanged, it is given up and the "
             "file is kept. When others change other fields meanwhile, both changes hold; when they change the same field, "
