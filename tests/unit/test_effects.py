@@ -121,6 +121,22 @@ def test_the_identity_of_a_plan_covers_contents_that_are_not_shown(ledger: Ledge
     assert plans.identity(one.entry, one.effect) == plans.identity(added("1").entry, added("1").effect)
 
 
+def test_the_identity_of_a_plan_counts_what_an_update_throws_away_and_not_what_a_deletion_does(ledger: Ledger) -> None:
+    def labelled(labels: Document) -> str:
+        outcome = planned(ledger, lambda d: d.replace(KNOWN.by_name["namespaces"], "b", namespace("b", labels=labels)))
+        return plans.identity(outcome.entry, outcome.effect)
+
+    def dropped() -> str:
+        outcome = planned(ledger, deleted("namespaces", "b"))
+        return plans.identity(outcome.entry, outcome.effect)
+
+    first, gone = labelled({"x": "y"}), dropped()
+    assert first != labelled({"x": "z"})  # though no cluster gets anything else
+    samples.write(ledger, merged("namespaces", "b", {"labels": {"new": "label"}}))
+    assert labelled({"x": "y"}) != first
+    assert dropped() == gone
+
+
 def test_a_plan_that_is_another_by_now_is_refused(ledger: Ledger) -> None:
     outcome = planned(ledger, deleted("clusters", "one"))
     plans.check(None, outcome.entry, outcome.effect)
