@@ -16,6 +16,7 @@ from flux_resourceset.ledger import Ledger
 from flux_resourceset.outcomes import Outcome
 from unit import samples
 from unit.samples import cluster, component, create, namespace
+from unit.samples import rehearsed as planned
 
 KNOWN = kind_files.load(samples.KINDS_DIR)
 NOW = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
@@ -37,14 +38,6 @@ def ledger() -> Ledger:
         cluster("empty"),
     )
     return ledger
-
-
-def planned(ledger: Ledger, *deeds: Any) -> Outcome[None]:
-    def work(draft: drafts.Draft) -> None:
-        for deed in deeds:
-            deed(draft)
-
-    return ledger.rehearse_now(work, samples.ORIGIN)
 
 
 def merged(kind: str, id: str, patch: Document) -> Any:
