@@ -24,7 +24,7 @@ install: $(VENV)/runtime ## create .venv with flux-resourceset and flux-resource
 demo: install ## serve the demo fleet on 127.0.0.1:8080 until Ctrl-C
 	@$(BIN)/python demo.py
 
-# what needs nothing but Python and no patience
+# for whatever needs nothing but Python
 ORDINARY = -q -n 2 -p no:schemathesis --ignore tests/openapi/test_schemathesis.py
 
 test: $(VENV)/dev ## run the tests, in less than two minutes

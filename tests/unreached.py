@@ -1,6 +1,6 @@
 """Compares what no test reached with tests/unreached.txt, after `make coverage`: `unreached.py`.
 
-The list names what the fast suite does not reach, by file, function and text, for numbers change with every edit, each group with
+The list names what that does not reach, by file, function and text, for numbers change with every edit, each group with
 its reason; `*` is a whole function. A function that nothing reaches and that is not in the list fails: it needs a test, a
 reason, or to go; so does a function of the list that is no more. Single lines depend on what comes first in the races that
 tests provoke, so those that are new, or are reached again, are told and do not fail.

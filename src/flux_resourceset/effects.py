@@ -177,13 +177,10 @@ class _Comparison:
     ) -> InputChange | None:
         (old, was), (new, will) = before, after
         key: tuple[str | bytes, ...] = (kind.name, id, *was, *will)
-        alike = old and new and was.patches == will.patches  # they differ from cluster to cluster, and make no difference here
-        if alike:
+        if old and new and was.patches == will.patches:  # they differ from cluster to cluster, and make no difference here
             key = kind.name, id, was.reference, was.wait_for, will.reference, will.wait_for
         if key not in self._compared:
             self._before.budget.spend()
-            if old and new and alike:
-                old, new = old._replace(patches={}), new._replace(patches={})
             self._compared[key] = _compared(kind, id, old, new)
         return self._compared[key]
 

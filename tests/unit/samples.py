@@ -17,6 +17,7 @@ from flux_resourceset.follower import Follower
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.kinds.model import Kinds, Referenced
 from flux_resourceset.ledger import Clock, Ledger, utc_now
+from flux_resourceset.outcomes import Outcome
 from flux_resourceset.store import Store
 from flux_resourceset.store.memory import MemoryStore
 
@@ -84,6 +85,16 @@ def ledger_of(known: Kinds, store: Store | None = None, clock: Clock = utc_now) 
 
 def write(ledger: Ledger, work: Callable[[drafts.Draft], Any]) -> Entry | None:
     return ledger.write_now(work, ORIGIN).entry
+
+
+def rehearsed(ledger: Ledger, *deeds: Callable[[drafts.Draft], Any]) -> Outcome[None]:
+    """What they would do together."""
+
+    def work(draft: drafts.Draft) -> None:
+        for deed in deeds:
+            deed(draft)
+
+    return ledger.rehearse_now(work, ORIGIN)
 
 
 def create(ledger: Ledger, kind: str, *documents: Document) -> Entry | None:

@@ -16,6 +16,7 @@ from flux_resourceset.ledger import Ledger
 from flux_resourceset.outcomes import Outcome
 from unit import samples
 from unit.samples import cluster, component, create, namespace
+from unit.samples import rehearsed as planned
 
 KNOWN = kind_files.load(samples.KINDS_DIR)
 NOW = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
@@ -37,14 +38,6 @@ def ledger() -> Ledger:
         cluster("empty"),
     )
     return ledger
-
-
-def planned(ledger: Ledger, *deeds: Any) -> Outcome[None]:
-    def work(draft: drafts.Draft) -> None:
-        for deed in deeds:
-            deed(draft)
-
-    return ledger.rehearse_now(work, samples.ORIGIN)
 
 
 def merged(kind: str, id: str, patch: Document) -> Any:
@@ -119,6 +112,22 @@ def test_the_identity_of_a_plan_covers_contents_that_are_not_shown(ledger: Ledge
     assert plans.grouped(one.effect)[0].described(True) == plans.grouped(other.effect)[0].described(True)
     assert plans.identity(one.entry, one.effect) != plans.identity(other.entry, other.effect)
     assert plans.identity(one.entry, one.effect) == plans.identity(added("1").entry, added("1").effect)
+
+
+def test_the_identity_of_a_plan_counts_what_an_update_throws_away_and_not_what_a_deletion_does(ledger: Ledger) -> None:
+    def labelled(labels: Document) -> str:
+        outcome = planned(ledger, lambda d: d.replace(KNOWN.by_name["namespaces"], "b", namespace("b", labels=labels)))
+        return plans.identity(outcome.entry, outcome.effect)
+
+    def dropped() -> str:
+        outcome = planned(ledger, deleted("namespaces", "b"))
+        return plans.identity(outcome.entry, outcome.effect)
+
+    first, gone = labelled({"x": "y"}), dropped()
+    assert first != labelled({"x": "z"})  # though no cluster gets anything else
+    samples.write(ledger, merged("namespaces", "b", {"labels": {"new": "label"}}))
+    assert labelled({"x": "y"}) != first
+    assert dropped() == gone
 
 
 def test_a_plan_that_is_another_by_now_is_refused(ledger: Ledger) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flux_resourceset import drafts, guards
+from flux_resourceset import guards
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.ledger import Ledger
 from unit import samples
@@ -30,11 +30,7 @@ def ledger() -> Ledger:
 
 
 def warned(ledger: Ledger, *deeds: Any) -> list[str]:
-    def work(draft: drafts.Draft) -> None:
-        for deed in deeds:
-            deed(draft)
-
-    return list(ledger.rehearse_now(work, samples.ORIGIN).warnings)
+    return list(samples.rehearsed(ledger, *deeds).warnings)
 
 
 def assigned(cluster: str, id: str, **fields: Any) -> Any:
