@@ -33,6 +33,16 @@ def test_a_kind_goes_by_all_of_its_names(cli: Cli, kind: str) -> None:
     assert expected in read(cli, kind, "list")
 
 
+@pytest.mark.parametrize("kind", ["comp", "component", "components", "platform_components", "platform-components"])
+def test_the_plural_of_the_everyday_word_is_a_name_as_well(cli: Cli, kind: str) -> None:
+    expected = read(cli, "component", "get", "podinfo")
+    assert read(cli, "get", kind, "podinfo") == read(cli, kind, "get", "podinfo") == expected
+    assert cli.ok("get", f"{kind}/podinfo", "-o", "name").out == "platform_components/podinfo\n"
+    assert read(cli, kind, "usage", "podinfo") == read(cli, "component", "usage", "podinfo")
+    assert read(cli, "explain", kind) == read(cli, "explain", "component")
+    assert cli.ok("changes", "--kind", kind, "--limit", "1").code == 0
+
+
 def test_every_built_in_kind_has_a_short_name(cli: Cli) -> None:
     for short, one in (("comp", "platform_components/podinfo"), ("ns", "namespaces/podinfo"), ("rb", "rolebindings/dev-readers")):
         assert cli.ok("get", short, one.partition("/")[2], "-o", "name").out == f"{one}\n"

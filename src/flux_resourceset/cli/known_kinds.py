@@ -33,7 +33,8 @@ class Kind:
         self.filters: list[str] = data["filters"]
         self.methods: dict[str, list[str]] = data["methods"]
         self.schema: Schema = data["schema"]
-        self.short: str | None = data.get("short")  # an older server tells none
+        short: str | None = data.get("short")  # an older server tells none
+        self.further = [f"{self.group}s", *([short] if short else [])]  # words that count only if they stand for nothing else
 
     @property
     def group(self) -> str:
@@ -55,8 +56,10 @@ class Kind:
 
     def names(self) -> tuple[str, ...]:
         """Every word that people may use for it."""
-        full = self.group, self.singular, self.name, self.name.replace("_", "-")
-        return (*full, self.short) if self.short else full
+        return (*self.full_names(), *self.further)
+
+    def full_names(self) -> tuple[str, ...]:
+        return self.group, self.singular, self.name, self.name.replace("_", "-")
 
 
 class Dependencies(NamedTuple):
@@ -109,13 +112,10 @@ class Kinds:
 
 
 def _leave_clear_names(kinds: list[Kind]) -> None:
-    """A short name counts only if it stands for nothing else."""
-    taken = {name for kind in kinds for name in kind.names() if name != kind.short}
+    taken = {name for kind in kinds for name in kind.full_names()}
     for kind in kinds:
-        if kind.short in taken:
-            kind.short = None
-        elif kind.short is not None:
-            taken.add(kind.short)
+        kind.further = [name for name in kind.further if name not in taken]
+        taken.update(kind.further)
 
 
 # Where they come from
