@@ -17,6 +17,8 @@ LONG = "a-cluster-with-a-name-as-long-as-a-label-of-dns-may-be-in-germany"[:63]
 COMPONENT = "a-component-whose-name-is-rather-long-too"
 WIDTHS = [80, *(pytest.param(width, marks=pytest.mark.long) for width in (100, 140))]
 LISTS = ["cluster list", "component list", "namespace list", "rolebinding list", "freeze list", "overrides", "tags", "changes"]
+LISTS += ["component usage", f"component usage {COMPONENT}", "component usage --summary", "cluster list --decommissioned"]
+TEXTS = ["changes 1", f"describe component {COMPONENT}", f"cluster history {LONG[:-2]}-1", f"describe cluster {LONG[:-2]}-1"]
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +51,9 @@ def fill(api: httpx.Client) -> None:
     reason = ("all of it, at once, for these tests " * 4).strip()
     answer = api.post("/batch", json={"operations": operations}, headers={"X-Reason": reason})
     assert answer.status_code == 200, answer.text
+    gone = {"id": f"{LONG[:40]}-gone", "cluster_name": "gone", "cluster_dns": f"{LONG}.example.com", "environment": "dev"}
+    assert api.post("/clusters", json=gone).status_code == 201
+    assert api.delete(f"/clusters/{gone['id']}", headers={"X-Reason": reason}).status_code in (200, 204)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -58,6 +63,26 @@ def test_every_list_fits_a_terminal_with_a_line_for_each_row(fleet: Cli, words: 
     lines = fleet.on_terminal(*words.split(), size=(width, 200)).out.splitlines()
     assert len(lines) == rows + 1
     assert max(map(columns, lines)) <= width
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("words", TEXTS)
+def test_every_line_of_a_text_fits_a_terminal_and_none_breaks_within_a_word(fleet: Cli, words: str, width: int) -> None:
+    lines = fleet.on_terminal(*words.split(), size=(width, 500)).out.splitlines()
+    assert max(map(columns, lines)) <= width
+    whole = set(fleet.ok(*words.split(), "-o", "wide").out.split())
+    assert not [word for line in lines for word in line.split() if word not in whole and not word.endswith("…")]
+
+
+def test_what_tells_rows_apart_is_cut_after_other_columns_are_left_out(fleet: Cli) -> None:
+    lines = fleet.on_terminal("component", "usage", COMPONENT, size=(140, 200)).out.splitlines()
+    assert [line.split()[1] for line in lines[1:]] == sorted(
+        fleet.ok("cluster", "list", "-o", "jsonpath={.items[*].id}").out.split()
+    )
+    heads = fleet.on_terminal("component", "usage", "--summary", size=(80, 200)).out.splitlines()[0].split()
+    assert {"ID", "OCI", "CLUSTERS"} <= set(heads)
+    heads = fleet.on_terminal("cluster", "list", "--decommissioned", size=(80, 200)).out.splitlines()[0].split()
+    assert heads == ["ID", "TIME", "BY"]  # who and when before the name that it had
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -116,7 +141,7 @@ def test_templates_and_columns_print_as_kubectl_does(fleet: Cli) -> None:
     assert fleet.ok("namespace", "list", "-o", "jsonpath={.items[*].nothing}").out == ""
     tags = fleet.ok("component", "list", "-o=custom-columns=ID:.id,TAG:.oci_tag,NO:.nothing").out.splitlines()
     assert [line.split() for line in tags] == [["ID", "TAG", "NO"], [COMPONENT, "v1.2.3-rc.4", "<none>"]]
-    assert fleet.ok("changes", "-o", "jsonpath={.items[0].revision}").out == "1"
+    assert fleet.ok("changes", "-o", "jsonpath={.items[0].revision}").out == "3"
     assert fleet.ok("changes", "1", "-o", "jsonpath={.revision}").out == "1"
     assert fleet.ok("tags", "-o", "jsonpath={.items[*].catalog}").out == "0 1"
     assert "no closing brace" in fleet.refused(2, "cluster", "list", "-o", "jsonpath={.id")[0]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flux_resourceset.cli.output.tables import Column, Layout, layout
-from flux_resourceset.cli.output.terminal_text import columns, padded, shortened
+from flux_resourceset.cli.output.terminal_text import columns, folded, padded, shortened
 
 CLUSTERS = [Column("ID", 0, kept=True), Column("NAME", 4), Column("ENVIRONMENT", 2), Column("LABELS", 5)]
 
@@ -36,6 +36,14 @@ def test_keys_are_cut_and_never_left_out() -> None:
     assert chosen.widths[0] > chosen.widths[1]
 
 
+def test_what_is_no_key_is_left_out_before_a_key_is_cut() -> None:
+    heads = [Column("ID", 0, kept=True), Column("CLUSTER", 1, kept=True), Column("TAG", 2, kept=True), Column("PATH", 4)]
+    row = ["velero", "c" * 50, "v1.2.3", "p" * 14]
+    assert layout(heads, [row], 80) == Layout([0, 1, 2], [6, 50, 6], 2, cuts=True)
+    elastic = [*heads[:1], heads[1]._replace(least=36), *heads[2:]]
+    assert layout(elastic, [row], 80) == Layout([0, 1, 2, 3], [6, 48, 6, 14], 2, cuts=True)
+
+
 @given(
     st.lists(st.tuples(st.integers(1, 12), st.integers(1, 120), st.integers(0, 5), st.booleans()), min_size=1, max_size=8),
     st.integers(40, 200),
@@ -54,6 +62,13 @@ def test_a_character_may_take_two_columns_or_none() -> None:
     assert shortened("日本語", 4) == "日…"
     assert shortened("plain", 5) == "plain"
     assert padded("日本", 6) == "日本  "
+
+
+def test_a_text_is_folded_between_words_and_only_a_word_that_fits_no_line_is_cut() -> None:
+    assert list(folded("- /a: [1, 2]", 80)) == ["- /a: [1, 2]"]
+    assert list(folded("one two three four", 13)) == ["one two three", "      four"]
+    assert list(folded(f"one {'x' * 30} two", 20)) == ["one", f"      {'x' * 13}…", "      two"]
+    assert list(folded("  - kept  blanks", 20)) == ["  - kept  blanks"]
 
 
 @given(st.text(max_size=40), st.integers(1, 30))

@@ -230,7 +230,8 @@ def _show_ids(session: Session, ids: Iterable[str]) -> None:
 def _show_table(session: Session, columns: list[str], rows: list[list[str]], *keys: str) -> None:
     """`keys` are the columns that stay when room is short."""
     if rows:
-        session.output.table(columns, rows, [name for name in keys if name in columns])
+        then = [name for name in ("enabled", "environment", "patches") if name in columns]
+        session.output.table(columns, rows, [name for name in keys if name in columns], then)
 
 
 def _show_changes(session: Session, changes: list[Document]) -> None:

@@ -49,10 +49,13 @@ def _show_change(session: Session, change: Change) -> None:
     output = session.output
     done = PAST.get(operation := str(change["operation"]), operation)
     why = f": {change['reason']}" if change.get("reason") else ""
-    number = output.coloured(f"revision {change['revision']}", "bold")
-    output.line(f"{number}   {log_lines.moment(change)}   {output.coloured(done, done)} by {log_lines.author(change)}{why}")
-    for item in change["fields"]:
-        output.line(f"  {log_lines.field(item)}")
+    number = f"revision {change['revision']}   "
+    start = f"{log_lines.moment(change)}   "
+    first, *rest = output.fitting(f"{number}{start}{done} by {log_lines.author(change)}{why}")
+    coloured = output.coloured(number, "bold") + start + output.coloured(done, done)
+    output.line(first.replace(number + start + done, coloured, 1))
+    for line in (*rest, *(line for item in change["fields"] for line in output.fitting(f"  {log_lines.field(item)}"))):
+        output.line(line)
 
 
 # Two points compared

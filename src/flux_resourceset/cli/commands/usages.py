@@ -21,7 +21,8 @@ def usage(session: Session) -> int:
     total = len(rows)
     rows = rows[: int(values.text("limit") or total)]
     keys = ("id", *(name for name in ("cluster", "clusters", *kind.overrides[:1]) if name in columns))
-    session.output.rows(rows, columns, name=lambda row: f"{kind.name}/{row['id']}", keys=keys)
+    then = [name for name in columns if name not in kind.overrides]
+    session.output.rows(rows, columns, name=lambda row: f"{kind.name}/{row['id']}", keys=keys, then=then)
     if not rows and session.output.human:
         session.say(f"no cluster has {values.text('id') or f'any {kind.singular}'}")
     elif len(rows) < total:

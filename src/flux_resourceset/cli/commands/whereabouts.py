@@ -77,7 +77,7 @@ def show_decommissioned(session: Session) -> int:
     answer = tombstones(session, query)
     rows = answer.objects()
     if session.output.human:
-        session.output.table(_COLUMNS, [_row(row) for row in session.output.in_order(rows)])
+        session.output.table(_COLUMNS, [_row(row) for row in session.output.in_order(rows)], then=("id", "time", "by", "reason"))
     else:
         session.output.rows(rows, (), name=lambda row: f"{CLUSTERS}/{row['id']}")
     total = int(answer.headers.get("x-total-count", len(rows)))

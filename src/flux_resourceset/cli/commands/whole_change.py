@@ -66,13 +66,17 @@ def lines(session: Session, entry: Entry) -> Iterator[str]:
     """For people: who, when and why; then each group of documents and its fields."""
     coloured = session.output.coloured
     why = f": {entry['reason']}" if entry.get("reason") else ""
-    number = coloured(f"revision {entry['revision']}", "bold")
-    yield f"{number}   {log_lines.moment(entry)}   by {log_lines.author(entry)}{why}{marks(entry)}"
+    number = f"revision {entry['revision']}"
+    first, *rest = session.output.fitting(
+        f"{number}   {log_lines.moment(entry)}   by {log_lines.author(entry)}{why}{marks(entry)}"
+    )
+    yield first.replace(number, coloured(number, "bold"), 1)
+    yield from rest
     for (kind, operation), ids, changed in _groups(session, entry):
         yield ""
-        yield _headline(session, kind, operation, ids)
+        yield from _headline(session, kind, operation, ids)
         for field in changed:
-            yield from (f"  {line}" for line in _field_lines(session, field))
+            yield from _field_lines(session, field)
 
 
 def _groups(session: Session, entry: Entry) -> list[tuple[tuple[str, str], list[str], list[Field]]]:
@@ -86,16 +90,21 @@ def _groups(session: Session, entry: Entry) -> list[tuple[tuple[str, str], list[
     return list(groups.values())
 
 
-def _headline(session: Session, kind: str, operation: str, ids: list[str]) -> str:
+def _headline(session: Session, kind: str, operation: str, ids: list[str]) -> Iterator[str]:
     done = PAST.get(operation, operation)
     if len(ids) == 1:
-        return f"{kind}/{ids[0]} {session.output.coloured(done, done)}"
+        yield f"{kind}/{ids[0]} {session.output.coloured(done, done)}"
+        return
     shown = ids if session.output.room is None else ids[:_IDS]
     more = f" and {len(ids) - len(shown)} more; -o wide names all" if len(shown) < len(ids) else ""
-    return f"{len(ids)} {kind} {session.output.coloured(done, done)}: {', '.join(shown)}{more}"
+    start = f"{len(ids)} {kind} "
+    first, *rest = session.output.fitting(f"{start}{done}: {', '.join(shown)}{more}")
+    yield first.replace(start + done, start + session.output.coloured(done, done), 1)
+    yield from rest
 
 
 def _field_lines(session: Session, field: Field) -> Iterator[str]:
     for side, sign in (("before", "-"), ("after", "+")):
         if side in field:
-            yield session.output.coloured(f"{sign} {field['path']}: {log_lines.text(field[side])}", sign)
+            for line in session.output.fitting(f"  {sign} {field['path']}: {log_lines.text(field[side])}"):
+                yield session.output.coloured(line, sign)

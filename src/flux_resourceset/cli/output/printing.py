@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from flux_resourceset.cli import windows
 from flux_resourceset.cli.output.document_rows import Fields, cell, head, row
 from flux_resourceset.cli.output.tables import Column, Layout, layout
-from flux_resourceset.cli.output.terminal_text import escaped, harmless, json_text, padded, printable, shortened
+from flux_resourceset.cli.output.terminal_text import escaped, folded, harmless, json_text, padded, printable, shortened
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.known_kinds import Kind
@@ -118,6 +118,11 @@ class Output:
         colour = _COLOURS.get(_MEANINGS.get(meaning, meaning))
         return f"{_MARK}{colour}m{text}{_MARK}0m" if colour and self._coloured else text
 
+    def fitting(self, text: str) -> list[str]:
+        """A text as lines that fit; one line where nothing has to."""
+        room = self.room
+        return list(folded(printable(text), room)) if room else [text]
+
     def line(self, text: str = "") -> None:
         """One line for people, whatever the text holds."""
         self._stream.write(self._shown(text) + "\n")
@@ -200,7 +205,12 @@ class Output:
         return self._order.sorted(rows, set(known)) if self._order is not None else rows
 
     def rows(
-        self, rows: Sequence[Document], names: Sequence[str], name: Callable[[Document], str], keys: Sequence[str] = ()
+        self,
+        rows: Sequence[Document],
+        names: Sequence[str],
+        name: Callable[[Document], str],
+        keys: Sequence[str] = (),
+        then: Sequence[str] = (),
     ) -> None:
         """Objects that are no documents: as an array, or a table of some of their fields. `keys` tell them apart."""
         rows = self.in_order(rows)
@@ -210,14 +220,18 @@ class Output:
             for each in rows:
                 self.line(name(each))
         elif self.human:
-            self.table(names, [row(names, each) for each in rows], keys)
+            self.table(names, [row(names, each) for each in rows], keys, then)
         else:
             self.json(list(rows))
 
-    def table(self, names: Sequence[str], rows: Sequence[Sequence[str]], keys: Sequence[str] = ()) -> None:
-        """The columns that are keys are cut when room is short, and the others left out, from the last one on."""
+    def table(
+        self, names: Sequence[str], rows: Sequence[Sequence[str]], keys: Sequence[str] = (), then: Sequence[str] = ()
+    ) -> None:
+        """When room is short, columns that are neither keys nor named by `then` are left out, from the last one on; then those
+        that it names; and keys are cut."""
         keys = keys or names[:1]
-        self.columns([Column(head(name), _rank(name, names, keys), kept=name in keys) for name in names], rows)
+        order = list(dict.fromkeys((*keys, *then, *names)))
+        self.columns([Column(head(name), order.index(name), kept=name in keys) for name in names], rows)
 
     def columns(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
         if rows:
@@ -249,10 +263,6 @@ class Output:
         word = PAST[operation]
         shown = f"would be {word}" if dry_run and operation != "unchanged" else word
         self.line(f"{kind}/{id} {self.coloured(shown, word)}")
-
-
-def _rank(name: str, names: Sequence[str], keys: Sequence[str]) -> int:
-    return keys.index(name) if name in keys else len(keys) + names.index(name)
 
 
 def width() -> int:

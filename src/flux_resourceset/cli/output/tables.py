@@ -10,14 +10,15 @@ from flux_resourceset.cli.output.terminal_text import columns
 GAP = 3  # blanks between two columns, as kubectl has it
 _NARROW_GAP = 2  # where room is short
 _LEAST = 12  # columns of a cell that is cut: with fewer, nobody knows what it was
+_WHOLE = 63  # columns of a key that are shown before others are: as long as a name in Kubernetes may be
 _SHORT = 20  # what is no longer than this is shown as a whole or not at all, such as a time
 
 
 class Column(NamedTuple):
     head: str
     rank: int = 1  # the lowest ones give way last
-    kept: bool = False  # whether it is cut, but never left out
-    least: int = _LEAST  # columns, where it is cut
+    kept: bool = False  # whether it is never left out, and cut only when the others are
+    least: int = 0  # columns to which it is cut before others are left out
 
 
 class Layout(NamedTuple):
@@ -49,7 +50,7 @@ def layout(heads: Sequence[Column], rows: Sequence[Sequence[str]], room: int | N
 def _least(column: Column, natural: int) -> int:
     if natural <= _SHORT and not column.kept:
         return natural
-    return min(natural, max(column.least, columns(column.head)))
+    return min(natural, max(column.least or _LEAST, columns(column.head)))
 
 
 def _shown(order: Sequence[int], heads: Sequence[Column], least: list[int], natural: list[int], room: int) -> list[int]:
@@ -58,6 +59,11 @@ def _shown(order: Sequence[int], heads: Sequence[Column], least: list[int], natu
     needed = [place for place in others if heads[place].kept]
     room_for_first = room - sum(least[place] + _NARROW_GAP for place in needed)
     least[first] = max(1, min(natural[first], max(least[first], room_for_first)))
+    spare = room_for_first - least[first]
+    for place in needed:
+        if spare > 0 and not heads[place].least:
+            grown = min(natural[place] - least[place], max(_WHOLE - least[place], 0), spare)
+            least[place], spare = least[place] + grown, spare - grown
     shown, used = [first], least[first]
     for place in others:
         if used + _NARROW_GAP + least[place] <= room or heads[place].kept:

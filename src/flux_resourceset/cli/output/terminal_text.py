@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -60,3 +61,20 @@ def shortened(text: str, width: int) -> str:
     while columns(cut) > max(width - 1, 0):
         cut = cut[:-1]
     return cut.rstrip() + "…"
+
+
+_INDENT = "      "  # of what is the rest of a line above
+
+
+def folded(text: str, width: int) -> Iterator[str]:
+    """A text on as many lines as it takes, none within a word; a word that is longer than a line is cut."""
+    line: str | None = None
+    for word in text.split(" "):
+        if line is None:
+            line = word
+        elif columns(line) + 1 + columns(word) <= width:
+            line = f"{line} {word}"
+        else:
+            yield shortened(line, width)
+            line = _INDENT + word
+    yield shortened(line or "", width)
