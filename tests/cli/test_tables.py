@@ -19,6 +19,7 @@ WIDTHS = [80, *(pytest.param(width, marks=pytest.mark.long) for width in (100, 1
 LISTS = ["cluster list", "component list", "namespace list", "rolebinding list", "freeze list", "overrides", "tags", "changes"]
 LISTS += ["component usage", f"component usage {COMPONENT}", "component usage --summary", "cluster list --decommissioned"]
 TEXTS = ["changes 1", f"describe component {COMPONENT}", f"cluster history {LONG[:-2]}-1", f"describe cluster {LONG[:-2]}-1"]
+TEXTS += ["explain cluster", "--help", "cluster --help"]
 
 
 @pytest.fixture(scope="module")

@@ -55,9 +55,9 @@ def _fields(schema: Document) -> Document:
 
 
 def _explained(session: Session, title: str, schema: Document) -> Iterator[str]:
-    coloured = session.output.coloured
+    coloured, fitting = session.output.coloured, session.output.fitting
     yield f"{coloured(title, 'bold')}  {type_name(schema)}"
-    yield f"  {_description(schema)}"
+    yield from fitting(f"  {_description(schema)}")
     yield from (f"  {line}" for line in _rules(schema))
     fields = _fields(schema)
     required = (schema if "properties" in schema else schema.get("items", {})).get("required", ())
@@ -67,7 +67,7 @@ def _explained(session: Session, title: str, schema: Document) -> Iterator[str]:
     for name, field in fields.items():
         mark = ", required" if name in required else ""
         yield f"  {coloured(name, 'cyan')}  {type_name(field)}{mark}"
-        yield f"      {_description(field)}"
+        yield from fitting(f"      {_description(field)}")
         yield from (f"      {line}" for line in _rules(field))
 
 

@@ -16,12 +16,14 @@ def show_all(output: Output, groups: Iterable[Group]) -> None:
     kinds = [group for group in every if group.of_kind]
     others = [group for group in every if not group.of_kind and not group.hidden]
     _paragraph(output, "Describe a fleet of Kubernetes clusters, and see what Flux makes of it.")
-    _paragraph(output, f"Usage: {PROGRAM} <command> [options], or {PROGRAM} --version")
+    _paragraph(output, f"Usage: {PROGRAM} <command> [options]", f"       {PROGRAM} --version")
     _section(output, "Kinds", [(group.word, group.summary) for group in kinds])
     _section(output, "Commands", [(group.word, group.summary) for group in others])
     _options(output, "Global options, before or after the command", GLOBALS)
-    output.line(f"See {PROGRAM} <command> --help. The server and the tokens come from FLUX_API_URL, FLUX_API_TOKEN and")
-    output.line(f"FLUX_API_WRITE_TOKEN, or from a context: {PROGRAM} config set-context --help.")
+    more = f"See {PROGRAM} <command> --help. The server and the tokens come from FLUX_API_URL, FLUX_API_TOKEN and "
+    more += f"FLUX_API_WRITE_TOKEN, or from a context: {PROGRAM} config set-context --help."
+    for line in _wrapped(more):
+        output.line(line)
 
 
 def show_group(output: Output, group: Group) -> None:
@@ -38,7 +40,7 @@ def show(output: Output, command: Command, others: Iterable[Command] = ()) -> No
     _paragraph(output, " ".join(command.summary.split()))
     _paragraph(output, f"Usage: {command.usage}")
     if command.details:
-        _paragraph(output, *click.wrap_text(command.details, width()).splitlines())
+        _paragraph(output, *_wrapped(command.details))
     _section(output, "Commands", [(other.name, other.summary) for other in others])
     _arguments(output, command.arguments)
     _options(output, "Options", command.options)
@@ -48,6 +50,13 @@ def show(output: Output, command: Command, others: Iterable[Command] = ()) -> No
         output.line(output.coloured("Examples:", "bold"))
         for example in command.examples:
             output.line(f"  {PROGRAM} {example}")
+
+
+_HYPHEN = "\u2011"  # at which click breaks no line; at the plain one it would, within --no-verify
+
+
+def _wrapped(text: str) -> list[str]:
+    return click.wrap_text(text.replace("-", _HYPHEN), width()).replace(_HYPHEN, "-").splitlines()
 
 
 def _paragraph(output: Output, *lines: str) -> None:
@@ -70,7 +79,7 @@ def _section(output: Output, title: str, rows: list[tuple[str, str]]) -> None:
     output.line(output.coloured(f"{title}:", "bold"))
     formatter = click.HelpFormatter(width=width())
     with formatter.indentation():
-        formatter.write_dl(rows, col_max=34)
-    for line in formatter.getvalue().splitlines():
+        formatter.write_dl([(name, text.replace("-", _HYPHEN)) for name, text in rows], col_max=34)
+    for line in formatter.getvalue().replace(_HYPHEN, "-").splitlines():
         output.line(line)
     output.line()
