@@ -126,8 +126,20 @@ def test_values_are_text_unless_json_is_asked_for(
     }
     cli.ok(*words, "--unset", "a", "--unset", "b", "--unset", "nothing", "--set", "c=now text")
     assert api.get("/clusters/bulk-2/patches/podinfo").json() == {"c": "now text", "d": True, "e": "from a file"}
+    cli.ok(*words, "--set-json", 'd=["a", "3", 4, true]', "--set-json", r"f\.g.h=[]", "--set", "hosts[0].name=x")
+    assert api.get("/clusters/bulk-2/patches/podinfo").json() == {
+        "c": "now text",
+        "d": ["a", "3", 4, True],
+        "e": "from a file",
+        r"f\.g.h": [],
+        "hosts[0].name": "x",
+    }
+    cli.ok(*words, "--unset", r"f\.g.h", "--unset", "hosts[0].name")
     for wrong in (
         "--set-json=a={}",
+        "--set-json=a=[[1]]",
+        "--set-json=a=[null]",
+        '--set-json=a=[{"b": 1}]',
         "--set-json=a=nope",
         "--set-json=a=NaN",
         "--set-json=a=1e999",

@@ -104,8 +104,11 @@ def patched(values: Values) -> dict[str, Any]:
     _put(patch_values, field_options.pairs(values.many("set"), "--set"))
     for key, text in field_options.pairs(values.many("set-json"), "--set-json").items():
         value = field_options.json_value(text or "", f"--set-json {key}=")
-        if value is None or isinstance(value, dict | list):
-            raise failures.usage(f"--set-json {key}={text}: must be a number, true, false or a string; use --unset to remove")
+        if value is None or isinstance(value, dict) or _nests(value):
+            allowed = "a number, true, false, a string or a list of these"
+            raise failures.usage(
+                f"--set-json {key}={text}: must be {allowed}; use --unset to remove, and {key}.NAME or {key}[0] below it"
+            )
         _put(patch_values, {key: value})
     for key, path in field_options.pairs(values.many("set-file"), "--set-file").items():
         _put(patch_values, {key: _content(path or "")})
@@ -113,6 +116,10 @@ def patched(values: Values) -> dict[str, Any]:
     if not patch_values:
         raise failures.usage("say what to set: --set, --set-json, --set-file or --unset")
     return patch_values
+
+
+def _nests(value: Any) -> bool:
+    return isinstance(value, list) and any(item is None or isinstance(item, dict | list) for item in value)
 
 
 def _put(patch_values: dict[str, Any], more: dict[str, Any]) -> None:

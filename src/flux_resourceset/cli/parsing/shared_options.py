@@ -41,7 +41,9 @@ SELECTOR = Option(
 ENVIRONMENT = Option("--environment", "Only clusters of this environment.", "NAME", completes="values:clusters.environment")
 SETS = (
     Option("--set", "Value for a dotted path of the chart, stored as text. Repeatable.", "KEY=VALUE", many=True),
-    Option("--set-json", "Value as a number, true or false, or a JSON string. Repeatable.", "KEY=JSON", many=True),
+    Option(
+        "--set-json", "Value as a number, true or false, a JSON string, or a list of these. Repeatable.", "KEY=JSON", many=True
+    ),
     Option("--set-file", "Value from a file; one final newline is dropped. Repeatable.", "KEY=FILE", many=True),
     Option("--unset", "Path to take back, so that the chart's own value holds. Repeatable.", "KEY", many=True),
 )
