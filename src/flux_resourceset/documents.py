@@ -194,7 +194,7 @@ def _explained(error: jsonschema_rs.ValidationError) -> Iterator[Violation]:
             for violation in _explained(inner):
                 yield Violation(pointer([*path, str(inner.instance)]), violation.message)
         case name:
-            yield Violation(pointer(path), _message(name, kind, error))
+            yield Violation(pointer(path), _message(name, kind, error) + helm_paths.remedy(path, error.instance))
 
 
 def _message(name: str, kind: Any, error: jsonschema_rs.ValidationError) -> str:

@@ -90,6 +90,16 @@ def test_a_patch_is_a_scalar_or_an_array_of_them(value: Any) -> None:
     create(ledger, "clusters", cluster("c1", platform_components=[{"id": "app"}]))
     refusal = refused(errors.Invalid, ledger, lambda draft: draft.set_patches("c1", "app", {"a": value}))
     assert all(pointer.startswith("/a") for pointer in pointers(refusal))
+    if value:
+        assert "set the elements one by one, as in a[0].name" in refusal.violations[0].message
+
+
+def test_an_object_is_refused_with_the_remedy() -> None:
+    ledger = samples.ledger_of(KNOWN)
+    create(ledger, "platform_components", component("app"))
+    create(ledger, "clusters", cluster("c1", platform_components=[{"id": "app"}]))
+    refusal = refused(errors.Invalid, ledger, lambda draft: draft.set_patches("c1", "app", {"a.b": {"c": "d"}}))
+    assert "set what is in it path by path, as in a.b.name" in refusal.violations[0].message
 
 
 @pytest.mark.parametrize("patches", [{"hosts[0]": "a"}, {r"a\.b": "a"}, {"a/b": "a"}, {"a": ["x"]}])

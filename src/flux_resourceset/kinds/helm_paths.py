@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Steps = tuple[str | int, ...]
@@ -48,6 +48,16 @@ def mistake(path: str, value: Any) -> str | None:
     if value == "" and not path.endswith("]"):
         return "is an empty text below a list element, which Helm would drop; leave it out, or set another text"
     return None
+
+
+def remedy(place: Sequence[Any], value: Any) -> str:
+    """What to do about a value in the patches of a cluster that is more than a scalar or a list of them."""
+    match place:
+        case ["patches", _, str(path)] if isinstance(value, dict):
+            return f"; set what is in it path by path, as in {path}.name"
+        case ["patches", _, str(path), int()]:
+            return f"; set the elements one by one, as in {path}[0].name"
+    return ""
 
 
 def surprises(values: Mapping[str, Any]) -> Iterator[str]:
