@@ -56,6 +56,25 @@ def test_a_wrong_setting_stops_the_start_and_is_named(tmp_path: Path, overrides:
     assert named in refused(tmp_path, **overrides)
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"openapi: 3.0.3\npaths: [a\n", "own.yaml:3: invalid YAML"),
+        (b"\x00\xff", "own.yaml:1: invalid YAML"),
+        (b"a: 1\n---\nb: 2\n", "own.yaml:2: invalid YAML"),
+        (b"a: !!python/name:os.system x\n", "own.yaml:1: invalid YAML"),
+        (b"Not a document at all.\n", "this is no OpenAPI document"),
+        (b"", "this is no OpenAPI document"),
+    ],
+    ids=repr,
+)
+def test_an_openapi_file_that_is_no_document_stops_the_start_with_one_line(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "own.yaml").write_bytes(content)
+    line = refused(tmp_path, OPENAPI_FILE=str(tmp_path / "own.yaml"))
+    assert line.startswith("flux-resourceset: OPENAPI_FILE ")
+    assert said in line
+
+
 def test_a_busy_port_stops_the_start(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"

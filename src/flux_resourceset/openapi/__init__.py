@@ -92,7 +92,10 @@ class Lazy:
 @functools.lru_cache(maxsize=1)
 def as_json(text: bytes) -> bytes:
     """The same document, whoever wrote it as YAML; yaml.YAMLError or TypeError if it is none."""
-    return msgspec.json.encode(yaml.load(text, Loader=_FastLoader))  # noqa: S506  # a safe one
+    content = yaml.load(text, Loader=_FastLoader)  # noqa: S506  # a safe one
+    if not isinstance(content, dict):
+        raise TypeError("this is no OpenAPI document, which would be an object")
+    return msgspec.json.encode(content)
 
 
 class _Dumper(_Fast):
