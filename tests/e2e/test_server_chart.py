@@ -68,6 +68,7 @@ def test_the_api_server_takes_what_the_chart_renders(values: dict[str, Any], che
         ("env.API_MODE=crud", "API_MODE"),
         ("env.SIZE=1", "env"),
         ("tokens.readSecret=", "nobody could read"),
+        ("tokens.writeSecret=,tokensFile.existingSecret=t", "set both or leave both empty"),
         ("tokens.readSecret=,tokensFile.existingSecret=t,monitoring.enabled=true", "monitoring.tokenSecret"),
     ],
 )

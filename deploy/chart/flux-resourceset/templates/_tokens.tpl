@@ -5,6 +5,9 @@
 {{- if not (or $tokens.readSecret $file.existingSecret) -}}
 {{- fail "tokens.readSecret and tokensFile.existingSecret are both empty: nobody could read; set one of them" -}}
 {{- end -}}
+{{- if and $tokens.readSecret $file.existingSecret (not $tokens.writeSecret) -}}
+{{- fail "tokens.writeSecret is empty and tokens.readSecret is not: the token for reading could write, and the writer refuses to start; with a tokensFile, set both or leave both empty" -}}
+{{- end -}}
 {{- if $tokens.readSecret }}
 - name: AUTH_TOKEN
   valueFrom:
