@@ -42,8 +42,8 @@ case win. `SSL_CERT_FILE` names a file with certificate authorities, `SSL_CERT_D
 
 ## What is printed
 
-Data goes to stdout, messages to stderr. The commands for reading (`list`, `get`, `changes`, `tags`, `overrides`) print a
-table, in a pipe as on a terminal. All other commands, such as those that write, print lines on a terminal and JSON elsewhere:
+Data goes to stdout, messages to stderr. The commands for reading (`list`, `get`, `describe`, `changes`, `tags`,
+`overrides`, `usage`) print a table or text, in a pipe as on a terminal. All other commands, such as those that write, print lines on a terminal and JSON elsewhere:
 the API's bare array or document.
 
 | `-o` | What is printed |
@@ -57,7 +57,7 @@ the API's bare array or document.
 | `custom-columns=NAME:.path,…` | A table of these columns, a row for each document; a missing value is `<none>` |
 
 On a terminal every row of a table is one line: columns that matter less are left out, long cells end with `…`, and the id
-gives way last. In a pipe nothing is cut, and there are no colours.
+gives way last. Other text is folded between words. In a pipe nothing is cut, and there are no colours.
 
 With `jsonpath`, values are joined by a space, a missing key is empty, objects are JSON, and there is no newline at the end. A
 list is `{{"items": […]}}`, one id is the document itself:
