@@ -34,7 +34,8 @@ def test_contexts_can_be_switched_and_listed_without_their_tokens(offline: Cli, 
     assert offline.refused(5, "cluster", "list")
     assert offline.ok("--context", "two", "cluster", "list", "-o", "name").out
     assert offline.ok("cluster", "list", "--context=two", "-o", "name").out
-    offline.ok("config", "use-context", "two")
+    assert "the environment is used" in offline.but(FLUX_API_TOKEN="x").ok("config", "use-context", "two").err
+    assert "the environment" not in offline.ok("config", "use-context", "two").err
     assert offline.ok("cluster", "list", "-o", "name").out
     offline.ok("config", "set-context", "two", "--write-token", live.WRITE)
     assert offline.ok("config", "get-contexts").data[1] == {
