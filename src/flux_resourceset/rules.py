@@ -200,7 +200,7 @@ def still_used(view: Overlay, kind: Kind, id: str, force: bool) -> Iterator[erro
     if not force:
         yield _in_use(kind, id, "cluster(s) use it; unassign it there first, or delete it by force", sorted(users))
     else:
-        yield Warning(f"{subject(kind.name, id)} was deleted by force under {len(users)} cluster(s)", forced=True)
+        yield Warning(f"{subject(kind.name, id)} is deleted by force, and {len(users)} cluster(s) go without it", forced=True)
 
 
 def _in_use(kind: Kind, id: str, why: str, users: list[str]) -> errors.InUse:
