@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flux_resourceset.cli import config, failures
-from flux_resourceset.cli.commands import identities, logins
+from flux_resourceset.cli.commands import identities
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
@@ -55,7 +55,7 @@ def use_context(session: Session) -> int:
     content["current-context"] = name
     config.write(session.environment, content)
     session.say(f"context {name!r} is now the current one")
-    logins.warn_of_environment(session)
+    identities.warn_of_environment(session)
     session.data(_row(content, name), name=name)
     return failures.OK
 

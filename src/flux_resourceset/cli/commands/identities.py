@@ -67,3 +67,10 @@ def described(known: Identity) -> str:
         if known["name"]
         else "the token is good; the server does not tell its name"
     )
+
+
+def warn_of_environment(session: Session) -> None:
+    """Whoever chooses a context is told when it will not be used."""
+    given = [variable for variable in config.FIELDS if session.environment.get(variable)]
+    if given:
+        session.say(f"note: {', '.join(given)} set: the environment is used, unless --context names a context")

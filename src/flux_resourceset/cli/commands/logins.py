@@ -29,7 +29,7 @@ def login(session: Session) -> int:
     if replaced != url:
         session.say(f"note: context {name!r} was about {replaced}; --name gives the new one another name")
     session.say(f"context {name!r} stored in {file}; it is now the current one")
-    warn_of_environment(session)
+    identities.warn_of_environment(session)
     session.output.value(_told(url, name, known), lambda: [f"server {url}", *identities.lines(known)], [name])
     return failures.OK
 
@@ -53,13 +53,6 @@ def _token(session: Session, text: str) -> str:
         return session.stdin.readline().strip()
     answer: str = click.prompt(f"{text} (empty: none)", default="", show_default=False, hide_input=True, err=True)
     return answer.strip()
-
-
-def warn_of_environment(session: Session) -> None:
-    """Whoever chooses a context is told when it will not be used."""
-    given = [variable for variable in config.FIELDS if session.environment.get(variable)]
-    if given:
-        session.say(f"note: {', '.join(given)} set: the environment is used, unless --context names a context")
 
 
 def whoami(session: Session) -> int:
