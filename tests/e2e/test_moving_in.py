@@ -158,8 +158,8 @@ def old_fleet(move: Move) -> None:
     """A cluster that follows its repository, as Flux is bootstrapped everywhere."""
     move.commit("git")
     move.charts.registry.push_files("fleet", "v1", {"policies/limits.yaml": LIMITS})
-    source: Object = {"interval": "1m", "url": f"oci://{move.charts.registry.address}/fleet", "ref": {"tag": "main"}}
-    apps: Object = {"interval": "1m", "path": "./apps", "prune": True, "sourceRef": {"kind": "OCIRepository", "name": "fleet"}}
+    source: Object = {"interval": "10m", "url": f"oci://{move.charts.registry.address}/fleet", "ref": {"tag": "main"}}
+    apps: Object = {"interval": "10m", "path": "./apps", "prune": True, "sourceRef": {"kind": "OCIRepository", "name": "fleet"}}
     move.kube.apply([
         {"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "OCIRepository", "metadata": named("fleet"), "spec": source},
         {"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": named("apps"), "spec": apps},
@@ -208,6 +208,16 @@ def assigned(move: Move, id: str, patches: Object, **fields: str) -> None:
         client.patch(f"/clusters/{CLUSTER}", json=change).raise_for_status()
 
 
+def assert_nothing_else_changed(move: Move) -> None:
+    """Of the release two labels did, and the namespace has no traces of its former owner."""
+    old, new = (move.shell(f"helm --namespace {SHOP} get manifest web --revision {each}").splitlines() for each in (1, 2))
+    assert {line.split(":")[0].strip() for line in set(old) ^ set(new)} == {
+        "helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace",
+    }  # fmt: skip
+    metadata = (move.kube.get("namespace", SHOP) or {})["metadata"]
+    assert (metadata["labels"]["team"], OWNER in metadata["labels"]) == ("shop", False)
+
+
 def test_a_fleet_moves_in_and_nothing_is_installed_anew(move: Move) -> None:
     old_fleet(move)
     kube, before = move.kube, move.identities()
@@ -225,6 +235,7 @@ def test_a_fleet_moves_in_and_nothing_is_installed_anew(move: Move) -> None:
     assert move.histories() == revisions(2)
     assert "Upgrade complete" in move.follow("6. Check")
     assert (move.identities(), move.owner_of_limits()) == (before, "platform-policies")
+    assert_nothing_else_changed(move)
 
     move.follow("Roll back")
     assert (move.identities(), move.histories()) == (before, revisions(2))
@@ -271,6 +282,13 @@ def test_in_another_storage_namespace_the_history_begins_anew(joined: Move) -> N
     joined.kube.wait_ready("helmrelease", "platform-stray", timeout=60)
     assert joined.history("stray", SHOP) == joined.history("stray", NAMESPACE) == [(1, "deployed")]
     assert joined.identities()["Deployment/stray"] == before
+
+
+def test_and_if_that_fails_the_objects_are_deleted(joined: Move) -> None:
+    installed_by_helm(joined, "lost")
+    assigned(joined, "lost", {"replicaCount": "many"})
+    joined.kube.wait_gone("deployment", "lost", SHOP, timeout=60)
+    assert joined.history("lost", SHOP) == [(1, "deployed")]  # which is no longer true
 
 
 def test_flux_takes_back_what_kubectl_suspends_unless_it_says_that_it_is_flux(joined: Move) -> None:
