@@ -252,6 +252,14 @@ def test_a_fleet_moves_in_and_nothing_is_installed_anew(move: Move) -> None:
     for name in ("platform-storefront", "platform-cache"):
         kube.wait_ready("helmrelease", name)
     assert (move.identities(), move.histories()) == (before, revisions(4))
+    move.commit("git", "held")  # the way back begins with the old objects, suspended
+    kube.wait_for_object("helmrelease", "storefront", SHOP)
+    kube.wait_for_object("helmrelease", "cache", NAMESPACE)
+    move.follow("4. Hold the old objects")
+    move.commit("removed")
+    kube.wait_gone("helmrelease", "storefront", SHOP)
+    kube.wait_gone("helmrelease", "cache", NAMESPACE)
+    assert (move.identities(), move.histories()) == (before, revisions(4))
 
     for id in ("storefront", "cache", "policies"):
         move.session.run(f"flux-resourceset-cli component unassign {id} --cluster {CLUSTER}")
