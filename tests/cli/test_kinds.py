@@ -155,6 +155,15 @@ def test_completion_offers_commands_options_ids_and_files(cli: Cli, offline: Cli
     assert offered("get", "cl", "demo", of=cli) == ["demo-cluster-01"]
     assert offered("describe", "cluster", "demo", of=cli) == ["demo-cluster-01"]
     assert "--decommissioned" in offered("get", "cluster", "--")
+    environments = ["dev", "qa", "uat", "prod"]
+    assert offered("apply", "--environment", "") == environments
+    assert offered("cluster", "list", "--environment", "=") == environments, "bash makes three words of --environment=prod"
+    assert offered("cluster", "list", "--environment", "=", "p") == ["prod"]
+    assert offered("cluster", "list", "--environment", "=", "prod", "--sel") == ["--selector"]
+    assert offered("cluster", "list", "--environment=p") == ["--environment=prod"], "other shells make one"
+    assert offered("cluster", "list", "--output=ya") == ["--output=yaml"]
+    assert offered("apply", "--filename=") == [":files"]
+    assert offered("cluster", "list", "=") == []
     assert offered("--context", "") == []
     offline.ok(
         "config", "set-context", "home", "--url", "http://127.0.0.1:1", "--token", "-", "--no-verify", stdin="a-token-of-mine"

@@ -23,6 +23,20 @@ _HARMLESS = re.compile(r"[\w.:/@+=,%-]+", re.ASCII)
 _PATIENCE = 1.0  # seconds that a press of the tab key may take
 
 
+def apart(words: Sequence[str]) -> tuple[list[str], str, str]:
+    """An unfinished line: the words before the last one, what that begins with, and what of it is to be completed.
+
+    `--option=value` is completed like two words. bash makes three of it, and the last is `=` as long as there is no value.
+    """
+    before: list[str] = []
+    for word in words:
+        if not (word == "=" and before and before[-1].startswith("--")):
+            before.append(word)
+    last = "" if words[-1] == "=" and before[-1] != "=" else before.pop()
+    name, is_value, value = last.partition("=")
+    return ([*before, name], f"{name}=", value) if is_value and name.startswith("--") else (before, "", last)
+
+
 def items(names: Iterable[str]) -> list[CompletionItem]:
     return [CompletionItem(name) for name in names]
 

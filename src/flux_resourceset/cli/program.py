@@ -93,7 +93,7 @@ def _complete(session: Session, *words: str) -> int:
 
     from flux_resourceset.cli import completion
 
-    *before, last = words
+    before, start, last = completion.apart(words)
     shell = ShellComplete(command_tree.Root(), {"obj": session}, grammar.PROGRAM, "")
     try:
         items = shell.get_completions([*before, command_tree.UNFINISHED], last)
@@ -101,5 +101,5 @@ def _complete(session: Session, *words: str) -> int:
         return failures.OK
     for item in items:
         if completion.fits(item.value, last):
-            session.output.line(item.value)
+            session.output.line(item.value if item.value == command_table.OFFER_FILES else start + item.value)
     return failures.OK

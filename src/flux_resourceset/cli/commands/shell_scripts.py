@@ -15,6 +15,7 @@ _BASH = f"""# bash completion of {PROGRAM}
 _flux_resourceset_cli() {{
     local cur="${{COMP_WORDS[COMP_CWORD]}}" IFS=$'\\n'
     local candidates=($({PROGRAM} {COMPLETE} "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2>/dev/null))
+    if [[ "$cur" == "=" ]]; then cur=""; fi
     if [[ "${{candidates[0]}}" == "{OFFER_FILES}" ]]; then
         COMPREPLY=($(compgen -f -- "$cur"))
     else

@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from flux_resourceset.cli.parsing import cluster_side_commands, context_commands, past_commands
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
-from flux_resourceset.cli.parsing.shared_options import AT, DRY_RUN, LIMIT, PLANNED, READING, SETS, WRITING, YES
+from flux_resourceset.cli.parsing.shared_options import (
+    AT,
+    DRY_RUN,
+    ENVIRONMENT,
+    LIMIT,
+    PLANNED,
+    READING,
+    SELECTOR,
+    SETS,
+    WRITING,
+    YES,
+)
 
 FILES = Option(
     "--filename",
@@ -26,8 +37,8 @@ APPLYING = (
     Option("--force-conflicts", "Where somebody else changed the same field, take the value of the files."),
     Option("--revive", "Bring clusters back that were decommissioned."),
     Option("--prune", "Delete what this manager applied before and the files do not hold any more, of the kinds in the files."),
-    Option("--environment", "With --prune, of clusters only those of this environment.", "NAME"),
-    Option("--selector", "With --prune, of clusters only those whose labels match.", "SELECTOR", short="-l"),
+    ENVIRONMENT._replace(help="With --prune, of clusters only those of this environment."),
+    SELECTOR._replace(help="With --prune, of clusters only those whose labels match."),
 )
 CLUSTER_ID = Argument("cluster", "Id of the cluster.", completes="clusters")
 DNS = Argument("dns", "DNS name of the cluster.")
