@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -54,3 +55,23 @@ def test_templates_take_descriptions_and_single_documents(fleet: Cli) -> None:
     assert fleet.ok("get", "cl", CLUSTER, "-o", "jsonpath={.environment}").out == "qa"
     assert fleet.ok("get", "cl", "-o", "jsonpath={.items[*].environment}").out
     assert fleet.ok("describe", "cl", CLUSTER, "-o", "jsonpath={.document.id}").out == CLUSTER
+
+
+def test_in_a_pipe_every_cluster_that_differs_and_every_changed_field_is_told(tmp_path: Path) -> None:
+    with live.serving(tmp_path, SEED_FILE="") as server, server.client() as api:
+        component = {"id": "app", "component_path": "app", "oci_url": "https://charts.example.com", "oci_tag": "1.0.0"}
+        documents = [("platform_components", component)]
+        for number in range(22):
+            id = f"c-{number:02d}"
+            own = {"id": id, "cluster_name": id, "cluster_dns": f"{id}.example.com", "environment": "dev"}
+            documents.append(("clusters", {**own, "platform_components": [{"id": "app", "oci_tag": "1.0.1"}]}))
+        operations = [{"op": "create", "kind": kind, "id": body["id"], "document": body} for kind, body in documents]
+        assert api.post("/batch", json={"operations": operations}).status_code == 200
+        labels = {f"label-{number}": "x" for number in range(7)}
+        assert api.patch("/clusters/c-00", json={"labels": {"a": "b"}}).status_code == 200
+        assert api.patch("/clusters/c-00", json={"labels": labels}).status_code == 200
+        cli = Cli(tmp_path, server.url, NO_COLOR="1")
+        assert "c-21" in cli.ok("describe", "component", "app").out
+        assert "… and 2 more; see" in cli.on_terminal("describe", "component", "app", size=(100, 200)).out
+        assert "/labels/label-6: " in cli.ok("describe", "cluster", "c-00").out
+        assert "… and 2 more fields" in cli.on_terminal("describe", "cluster", "c-00", size=(100, 200)).out

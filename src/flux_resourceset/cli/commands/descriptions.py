@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 
 _CHANGES = 5  # the last ones
-_FIELDS = 5  # of a change; `history` shows all
-_DEVIATING = 20  # clusters; `usage` shows all
+_FIELDS = 5  # of a change, on a terminal; `history` shows all
+_DEVIATING = 20  # clusters, on a terminal; `usage` shows all
 _NONE = "<none>"  # as kubectl says
 
 
@@ -162,11 +162,12 @@ def _show_definition(session: Session, told: Document) -> None:
     if kind.overrides or kind.switched or kind.patches:
         _title(session, "clusters that differ", len(deviating))
         columns = [name for name in whereabouts.columns(kind) if name != "id"]
-        rows = [[cell(row.get(name)) for name in columns] for row in deviating[:_DEVIATING]]
+        most = _most(session, _DEVIATING, deviating)
+        rows = [[cell(row.get(name)) for name in columns] for row in deviating[:most]]
         _show_table(session, columns, rows, "cluster", *kind.overrides[:1], "overridden")
-        if len(deviating) > _DEVIATING:
+        if len(deviating) > most:
             more = f"{PROGRAM} {kind.group} usage {told['id']}"
-            _line(session, f"… and {len(deviating) - _DEVIATING} more; see {more}")
+            _line(session, f"… and {len(deviating) - most} more; see {more}")
 
 
 def _show_other(session: Session, told: Document) -> None:
@@ -216,6 +217,11 @@ def _line(session: Session, text: str, meaning: str = "") -> None:
     session.output.line(session.output.coloured(shortened(printable(text), room) if room else text, meaning))
 
 
+def _most(session: Session, number: int, things: list[Document]) -> int:
+    """How many of them are shown: in a pipe, and with -o wide, all."""
+    return number if session.output.room else len(things)
+
+
 def _title(session: Session, name: str, count: int, more: str = "") -> None:
     text = f"{name.replace('_', ' ').capitalize()} ({count}){': ' + more if more else ''}"
     session.output.line()
@@ -242,7 +248,8 @@ def _show_changes(session: Session, changes: list[Document]) -> None:
         head = f"revision {change.get('revision')}   {log_lines.moment(change)}   "
         _line(session, f"{head}{done} by {log_lines.author(change)}{why}")
         fields = change.get("fields") or []
-        for item in fields[:_FIELDS] if operation == "update" else ():
+        most = _most(session, _FIELDS, fields)
+        for item in fields[:most] if operation == "update" else ():
             _line(session, f"  {log_lines.field(item)}")
-        if operation == "update" and len(fields) > _FIELDS:
-            _line(session, f"  … and {len(fields) - _FIELDS} more fields")
+        if operation == "update" and len(fields) > most:
+            _line(session, f"  … and {len(fields) - most} more fields")
