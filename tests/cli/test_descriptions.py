@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ def test_templates_take_descriptions_and_single_documents(fleet: Cli) -> None:
 def test_in_a_pipe_every_cluster_that_differs_and_every_changed_field_is_told(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE="") as server, server.client() as api:
         component = {"id": "app", "component_path": "app", "oci_url": "https://charts.example.com", "oci_tag": "1.0.0"}
-        documents = [("platform_components", component)]
+        documents: list[tuple[str, dict[str, Any]]] = [("platform_components", component)]
         for number in range(22):
             id = f"c-{number:02d}"
             own = {"id": id, "cluster_name": id, "cluster_dns": f"{id}.example.com", "environment": "dev"}
