@@ -68,7 +68,7 @@ def test_environments_tags_patch_keys_and_label_keys_complete(cli: Cli, api: htt
 
     body = {"id": "complete", "cluster_name": "c", "cluster_dns": "complete.example.com", "environment": "qa"}
     parts = {"platform_components": [{"id": "podinfo", "oci_tag": "6.6.6-complete"}], "labels": {"completed-zone": "edge"}}
-    parts["patches"] = {"podinfo": {"completed.key": "x"}}
+    parts["patches"] = {"podinfo": {"completed.key": "x", r"dotted\.ini.key": "x", "listed[0].key": "x"}}
     assert api.post("/clusters", json={**body, **parts}).status_code == 201
     for words in (
         ("component", "pin", "podinfo"),
@@ -82,6 +82,8 @@ def test_environments_tags_patch_keys_and_label_keys_complete(cli: Cli, api: htt
     assert "latest" in offered("component", "update", "podinfo", "--oci-tag", "")
     assert offered("component", "patch", "podinfo", "--set", "completed") == ["completed.key="]
     assert offered("component", "patch", "podinfo", "--unset", "completed") == ["completed.key"]
+    assert offered("component", "patch", "podinfo", "--set", "dotted") == [r"dotted\.ini.key="]
+    assert offered("component", "patch", "podinfo", "--unset", "listed") == ["listed[0].key"]
     assert offered("component", "patch", "traefik", "--unset", "completed") == []
     assert offered("component", "patch", "--unset", "completed") == ["completed.key"]
     assert offered("cluster", "list", "-l", "completed") == ["completed-zone="]

@@ -17,8 +17,8 @@ from flux_resourceset.cli.parsing.values import Given
 if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
 
-# To bash a candidate is a piece of script: it would carry out the $(…) in an id that a server made up.
-_HARMLESS = re.compile(r"[\w.:/@+=,%-]+", re.ASCII)
+# To a shell a candidate may be a piece of script: it would carry out the $(…) in an id that a server made up.
+_HARMLESS = re.compile(r"([\w.:/@+=,%\[\]-]|\\\.)+", re.ASCII)  # with what paths of Helm values have
 
 _PATIENCE = 1.0  # seconds that a press of the tab key may take
 

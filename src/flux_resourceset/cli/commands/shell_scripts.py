@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 _BASH = f"""# bash completion of {PROGRAM}
 _flux_resourceset_cli() {{
-    local cur="${{COMP_WORDS[COMP_CWORD]}}" IFS=$'\\n'
-    local candidates=($({PROGRAM} {COMPLETE} "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2>/dev/null))
+    local cur="${{COMP_WORDS[COMP_CWORD]}}" candidates IFS=$'\\n'
+    read -r -d '' -a candidates < <({PROGRAM} {COMPLETE} "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2>/dev/null)
     if [[ "$cur" == "=" ]]; then cur=""; fi
     if [[ "${{candidates[0]}}" == "{OFFER_FILES}" ]]; then
         COMPREPLY=($(compgen -f -- "$cur"))
     else
-        COMPREPLY=($(compgen -W "${{candidates[*]}}" -- "$cur"))
+        COMPREPLY=("${{candidates[@]}}")
         if [[ "${{COMPREPLY[0]}}" == *= ]]; then compopt -o nospace; fi
     fi
 }}
