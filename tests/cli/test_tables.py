@@ -19,7 +19,7 @@ WIDTHS = [80, *(pytest.param(width, marks=pytest.mark.long) for width in (100, 1
 LISTS = ["cluster list", "component list", "namespace list", "rolebinding list", "freeze list", "overrides", "tags", "changes"]
 LISTS += ["component usage", f"component usage {COMPONENT}", "component usage --summary", "cluster list --decommissioned"]
 TEXTS = ["changes 1", f"describe component {COMPONENT}", f"cluster history {LONG[:-2]}-1", f"describe cluster {LONG[:-2]}-1"]
-TEXTS += ["explain cluster", "--help", "cluster --help"]
+TEXTS += ["explain cluster", "--help", "cluster --help", f"component update {COMPONENT} --component-path other --dry-run --full"]
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,8 @@ def test_every_list_fits_a_terminal_with_a_line_for_each_row(fleet: Cli, words: 
 def test_every_line_of_a_text_fits_a_terminal_and_none_breaks_within_a_word(fleet: Cli, words: str, width: int) -> None:
     lines = fleet.on_terminal(*words.split(), size=(width, 500)).out.splitlines()
     assert max(map(columns, lines)) <= width
-    whole = set(fleet.ok(*words.split(), "-o", "wide").out.split())
+    done = fleet.ok(*words.split(), "-o", "wide")
+    whole = {*done.out.split(), *done.err.split()}
     assert not [word for line in lines for word in line.split() if word not in whole and not word.endswith("…")]
 
 

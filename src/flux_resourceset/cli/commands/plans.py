@@ -107,7 +107,8 @@ def lines(session: Session, output: Output, plan: Plan, *, happened: bool = Fals
         yield "no cluster got other inputs" if happened else "no cluster would get other inputs"
     rendered = _rendering(session, output, plan, happened) if groups and session.values.flag("render") else lambda group: ()
     for group in shown:
-        yield output.coloured(_headline(group, session.values.flag("full")), "bold")
+        headline = output.fitting(_headline(group, session.values.flag("full")))
+        yield from (output.coloured(line, "bold") for line in headline)
         for change in group["changes"]:
             yield from _change_lines(output, change, "" if happened else "would be ")
         yield from rendered(group)
