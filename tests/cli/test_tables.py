@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +20,7 @@ WIDTHS = [80, *(pytest.param(width, marks=pytest.mark.long) for width in (100, 1
 LISTS = ["cluster list", "component list", "namespace list", "rolebinding list", "freeze list", "overrides", "tags", "changes"]
 LISTS += ["component usage", f"component usage {COMPONENT}", "component usage --summary", "cluster list --decommissioned"]
 TEXTS = ["changes 1", f"describe component {COMPONENT}", f"cluster history {LONG[:-2]}-1", f"describe cluster {LONG[:-2]}-1"]
-TEXTS += ["explain cluster", "--help", "cluster --help", f"component update {COMPONENT} --component-path other --dry-run --full"]
+TEXTS += ["explain cluster", "--help", "cluster --help"]
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +72,18 @@ def test_every_list_fits_a_terminal_with_a_line_for_each_row(fleet: Cli, words: 
 def test_every_line_of_a_text_fits_a_terminal_and_none_breaks_within_a_word(fleet: Cli, words: str, width: int) -> None:
     lines = fleet.on_terminal(*words.split(), size=(width, 500)).out.splitlines()
     assert max(map(columns, lines)) <= width
-    done = fleet.ok(*words.split(), "-o", "wide")
-    whole = {*done.out.split(), *done.err.split()}
+    whole = set(fleet.ok(*words.split(), "-o", "wide").out.split())
     assert not [word for line in lines for word in line.split() if word not in whole and not word.endswith("…")]
+
+
+def test_the_clusters_of_a_plan_are_folded_between_their_names(fleet: Cli) -> None:
+    words = ("component", "update", COMPONENT, "--component-path", "other", "--dry-run", "--full")
+    lines = fleet.on_terminal(*words, size=(80, 200)).out.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("4 clusters ("))
+    told = [lines[start], *itertools.takewhile(lambda line: line.startswith(" " * 6), lines[start + 1 :])]
+    assert max(map(columns, told)) <= 80
+    ids = fleet.ok("cluster", "list", "-o", "jsonpath={.items[*].id}").out.split()
+    assert set(ids) <= {word.rstrip(",") for line in told for word in line.split()}
 
 
 def test_what_tells_rows_apart_is_cut_after_other_columns_are_left_out(fleet: Cli) -> None:
