@@ -26,6 +26,7 @@ from flux_resourceset.cli import known_kinds
         (("cluster", "erase", "x"), "cluster has no command 'erase'"),
         (("get", "clustr"), 'kind "clustr" not found (did you mean cluster?); there are cluster, '),
         (("delete", "cluster"), "<id> is missing"),
+        (("delete",), "say which files: -f FILE, -f DIRECTORY or -f -; or which documents: delete KIND ID…"),
         (("describe", "cluster", "a", "b"), "unexpected argument 'b'"),
         (("cluster", "list", "--limt", "3"), "unknown option --limt (did you mean --limit?)"),
         (("cluster", "list", "-o", "xml"), "-o is 'xml'; it must be one of table, wide, json, yaml, name"),

@@ -58,7 +58,7 @@ def refused(ledger: Ledger, *given: Any) -> errors.Refusal:
             run(batch.work, samples.ORIGIN)
     assert (ledger.fleet.revision, applied(ledger, "c1")) == (before, records)
     if batch.conflicts:
-        return applications.refusal(batch.conflicts, partial(past(ledger).last_set, until=batch.base_revision))
+        return applications.refusal(batch.conflicts, batch.buried, partial(past(ledger).last_set, until=batch.base_revision))
     return caught.value
 
 
