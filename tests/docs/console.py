@@ -115,13 +115,22 @@ class Session:
         program, *arguments = shlex.split(command.removesuffix(REFUSED))
         if program == "curl":
             return _curl(arguments)
+        if arguments[-2:-1] == [">"]:
+            return self._written(program, arguments)
         done = self._done(program, arguments)
         assert (done.code != 0) == is_refused, f"exit {done.code}\n{done.out}{done.err}"
         return f"{done.out}{done.err}exit {done.code}\n" if is_refused else done.out or done.err
 
-    def _done(self, program: str, arguments: list[str]) -> command_line.Done:
+    def _written(self, program: str, arguments: list[str]) -> str:
+        """What `> FILE` leaves to see: the messages."""
+        done = self._done(program, arguments[:-2], is_piped=True)
+        assert done.code == 0, done
+        (self.directory / arguments[-1]).write_text(done.out, encoding="utf-8")
+        return done.err
+
+    def _done(self, program: str, arguments: list[str], *, is_piped: bool = False) -> command_line.Done:
         environment = {**self.environment, **self._client_environment()}
-        if program == "flux-resourceset-cli" and self.columns is not None:
+        if program == "flux-resourceset-cli" and self.columns is not None and not is_piped:
             terminal = command_line.Cli(self.directory, **environment, NO_COLOR="1")
             shown = terminal.on_terminal(*arguments, piped={"cwd": self.directory}, size=(self.columns, 1000))
             return shown._replace(out=_PROGRESS.sub("", shown.out))
