@@ -34,6 +34,7 @@ class Kind:
         self.methods: dict[str, list[str]] = data["methods"]
         self.schema: Schema = data["schema"]
         self.short: str | None = data.get("short")  # an older server tells none
+        self.plural: str | None = _plural(self.name, self.singular)
 
     @property
     def group(self) -> str:
@@ -56,7 +57,7 @@ class Kind:
     def names(self) -> tuple[str, ...]:
         """Every word that people may use for it."""
         full = self.group, self.singular, self.name, self.name.replace("_", "-")
-        return (*full, self.short) if self.short else full
+        return (*full, *(name for name in (self.plural, self.short) if name))
 
 
 class Dependencies(NamedTuple):
@@ -108,9 +109,20 @@ class Kinds:
         return next((kind for kind in self if word in kind.names()), None)
 
 
+def _plural(name: str, singular: str) -> str | None:
+    """The plural of a group whose collection says more: `components` of platform_components."""
+    start = name.rfind("_" + singular[:-1])
+    return name[start + 1 :].replace("_", "-") if start > 0 else None
+
+
 def _leave_clear_names(kinds: list[Kind]) -> None:
-    """A short name counts only if it stands for nothing else."""
-    taken = {name for kind in kinds for name in kind.names() if name != kind.short}
+    """A plural or a short name counts only if it stands for nothing else."""
+    taken = {name for kind in kinds for name in kind.names() if name not in (kind.plural, kind.short)}
+    for kind in kinds:
+        if kind.plural in taken:
+            kind.plural = None
+        elif kind.plural is not None:
+            taken.add(kind.plural)
     for kind in kinds:
         if kind.short in taken:
             kind.short = None
