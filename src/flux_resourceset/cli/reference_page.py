@@ -42,9 +42,9 @@ case win. `SSL_CERT_FILE` names a file with certificate authorities, `SSL_CERT_D
 
 ## What is printed
 
-Data goes to stdout, messages to stderr. The commands for reading (`list`, `get`, `changes`, `tags`, `overrides`) print a
-table, in a pipe as on a terminal. All other commands, such as those that write, print lines on a terminal and JSON elsewhere:
-the API's bare array or document.
+Data goes to stdout, messages to stderr. The commands for reading (`list`, `get`, `describe`, `usage`, `changes`, `tags`,
+`overrides`) print a table, in a pipe as on a terminal. All other commands, such as those that write, print lines on a
+terminal and JSON elsewhere: the API's bare array or document.
 
 | `-o` | What is printed |
 |---|---|
