@@ -56,8 +56,10 @@ class Kind:
 
     def names(self) -> tuple[str, ...]:
         """Every word that people may use for it."""
-        full = self.group, self.singular, self.name, self.name.replace("_", "-")
-        return (*full, *(name for name in (self.plural, self.short) if name))
+        return (*self.full_names(), *(name for name in (self.plural, self.short) if name))
+
+    def full_names(self) -> tuple[str, ...]:
+        return self.group, self.singular, self.name, self.name.replace("_", "-")
 
 
 class Dependencies(NamedTuple):
@@ -117,7 +119,7 @@ def _plural(name: str, singular: str) -> str | None:
 
 def _leave_clear_names(kinds: list[Kind]) -> None:
     """A plural or a short name counts only if it stands for nothing else."""
-    taken = {name for kind in kinds for name in kind.names() if name not in (kind.plural, kind.short)}
+    taken = {name for kind in kinds for name in kind.full_names()}
     for kind in kinds:
         if kind.plural in taken:
             kind.plural = None
