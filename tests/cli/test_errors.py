@@ -22,6 +22,7 @@ from flux_resourceset.cli import known_kinds
         (("namespaec", "list"), "unknown command 'namespaec' (did you mean namespace?); see flux-resourceset-cli --help"),
         (("namespace", "lst"), "namespace has no command 'lst' (did you mean list?)"),
         (("namespace",), "say what to do with namespace: list, get"),
+        (("get",), "say what to get: cluster, "),
         (("cluster", "assign", "x"), "cluster has no command 'assign'"),
         (("cluster", "erase", "x"), "cluster has no command 'erase'"),
         (("get", "clustr"), 'kind "clustr" not found (did you mean cluster?); there are cluster, '),

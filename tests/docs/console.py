@@ -131,7 +131,7 @@ class Session:
     def _done(self, program: str, arguments: list[str], *, is_piped: bool = False) -> command_line.Done:
         environment = {**self.environment, **self._client_environment()}
         if program == "flux-resourceset-cli" and self.columns is not None and not is_piped:
-            terminal = command_line.Cli(self.directory, **environment, NO_COLOR="1")
+            terminal = command_line.Cli(self.directory, **environment, NO_COLOR="1", PAGER="cat")
             shown = terminal.on_terminal(*arguments, piped={"cwd": self.directory}, size=(self.columns, 1000))
             return shown._replace(out=_PROGRESS.sub("", shown.out))
         known = {**_TOOLS, **dict.fromkeys(_PROGRAMS, sys.executable)}
