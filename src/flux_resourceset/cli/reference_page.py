@@ -11,10 +11,11 @@ from flux_resourceset.cli.parsing.grammar import PROGRAM, Command, Option
 
 _INTRODUCTION = f"""# {PROGRAM}
 
-Every command, as its parser knows it. This page is made by `make generate`; do not edit it.
+This page lists every command. It is generated from the command line itself by `make generate`; do not edit it.
 
-The groups of kinds come from the kinds that the server knows. These are the built-in ones; a kind that is added through
-`RESOURCES_DIR` gets its group, its verbs and its options in the same way, with nothing to install on the client.
+The command groups of kinds (`cluster`, `component`, …) are made from the kinds of the server. This page shows those of the
+built-in kinds. A kind that you add through `RESOURCES_DIR` gets its group, its verbs and its options in the same way; you do
+not have to install anything on the client.
 
 ## Where the server is
 
@@ -24,43 +25,45 @@ The groups of kinds come from the kinds that the server knows. These are the bui
 | `{config.TOKEN}` | Token for reading. |
 | `{config.WRITE_TOKEN}` | Token for writing; reads do not need it. |
 
-Or store them once: `{PROGRAM} login http://127.0.0.1:8080` asks for the tokens, verifies them, and stores them as a context.
-Contexts are kept in `~/.config/flux-resourceset/config.yaml`, which is refused when others can read it.
+You can also store them once as a context, as in kubectl: `{PROGRAM} login http://127.0.0.1:8080` asks for the tokens,
+verifies them, and stores them. Contexts are stored in `~/.config/flux-resourceset/config.yaml`. The command line refuses to use
+this file if other users can read it.
 
-The address and the tokens always come from one place: from the context that `--context` names; else, if any of the three
-variables is set, from the environment alone; else from the current context. So a token of a context is never sent to an address
-from the environment. What is missing there is an error (exit code 2).
+The address and the tokens always come from one place. If you give `--context`, they come from that context. Otherwise, if any of
+the three variables is set, they come only from the environment. Otherwise they come from the current context. So a token of a
+context is never sent to an address from the environment. If something is missing in that place, it is an error (exit code 2).
 
-`FLUX_API_ACTOR` is who does it, for the change log, where a token is shared; `--actor` says the same for one command.
-`NO_COLOR` switches colours off; `EDITOR`, or else `VISUAL`, is what `edit` opens.
+If several people share a token, `FLUX_API_ACTOR` says who makes a change; the change log records it. `--actor` says the same for
+one command. `NO_COLOR` switches colours off. `edit` opens the editor in `EDITOR`, or else in `VISUAL`.
 
-Behind a proxy: `HTTPS_PROXY` for `https://` servers, which are reached through a tunnel (CONNECT), `HTTP_PROXY` for `http://`
-ones, `ALL_PROXY` for both, each as in `http://user:password@proxy.example.com:3128`. `NO_PROXY` lists whom to ask directly:
-hosts, `host:port`, domains with all that is below them (`example.com`, `.example.com`), addresses, networks such as
-`10.0.0.0/8`, or `*`. A server on this machine is no exception, so put `127.0.0.1` there for a demo. The same names in lower
-case win. `SSL_CERT_FILE` names a file with certificate authorities, `SSL_CERT_DIR` directories of them, as OpenSSL has them.
+The command line can use a proxy: `HTTPS_PROXY` for `https://` servers, which are reached through a tunnel (CONNECT),
+`HTTP_PROXY` for `http://` servers, `ALL_PROXY` for both, each as in `http://user:password@proxy.example.com:3128`. `NO_PROXY`
+lists servers that are reached without the proxy: hosts, `host:port`, domains with their subdomains (`example.com`,
+`.example.com`), addresses, networks such as `10.0.0.0/8`, or `*`. The proxy is also used for a server on this machine, so put
+`127.0.0.1` there for a demo. If a variable is also set in lower case, the lower-case one is used. `SSL_CERT_FILE` names a file
+with certificate authorities, `SSL_CERT_DIR` directories of them, as in OpenSSL.
 
 ## What is printed
 
-Data goes to stdout, messages to stderr. The commands for reading (`list`, `get`, `describe`, `usage`, `changes`, `tags`,
-`overrides`) print a table, in a pipe as on a terminal. All other commands, such as those that write, print lines on a
-terminal and JSON elsewhere: the API's bare array or document.
+Data goes to stdout, messages go to stderr. The commands for reading (`list`, `get`, `describe`, `changes`, `tags`, `overrides`,
+`usage`) print a table or text for reading, both on a terminal and in a pipe. All other commands, such as those that write, print
+lines on a terminal, and JSON in a pipe: the array or document of the API.
 
 | `-o` | What is printed |
 |---|---|
-| `table` | A table; on a terminal, one that fits |
-| `wide` | A table with all columns and nothing cut |
+| `table` | A table; on a terminal it fits the width |
+| `wide` | A table with all columns, in which nothing is cut |
 | `json` | The API's array or document, as in `{PROGRAM} cluster list -o json \\| jq .` |
-| `yaml` | The same, with `kind`, so that `apply -f -` takes it back |
-| `name` | `kind/id`, a line each |
+| `yaml` | The same as YAML, with `kind`, so that you can use it with `apply -f -` |
+| `name` | One line `kind/id` for each document |
 | `jsonpath=TEMPLATE` | What the template finds, as kubectl prints it |
 | `custom-columns=NAME:.path,…` | A table of these columns, a row for each document; a missing value is `<none>` |
 
-On a terminal every row of a table is one line: columns that matter less are left out, long cells end with `…`, and the id
-gives way last. In a pipe nothing is cut, and there are no colours.
+On a terminal every row of a table is one line. If the terminal is too narrow, less important columns are left out and long cells
+are cut with `…`; the id is cut last. In a pipe nothing is cut, and there are no colours.
 
-With `jsonpath`, values are joined by a space, a missing key is empty, objects are JSON, and there is no newline at the end. A
-list is `{{"items": […]}}`, one id is the document itself:
+With `jsonpath`, values are joined by a space, a missing key gives empty text, objects are printed as JSON, and there is no
+newline at the end. The template is applied to `{{"items": […]}}` for a list, and to the document itself for one id:
 
 ```bash
 {PROGRAM} cluster list -o jsonpath='{{.items[*].id}}'
@@ -69,20 +72,21 @@ list is `{{"items": […]}}`, one id is the document itself:
 ```
 
 A template may hold fields (`.a.b`, `['a.b']`, `.a\\.b`), `[0]`, `[-1]`, `[*]`, slices, unions (`['a','b']`), `..`, filters
-with `==`, `!=`, `<`, `<=`, `>`, `>=` or only a path, `{{range …}}{{end}}` and text in quotes. What kubectl does not know
-either, such as `&&` or `=~`, is refused with exit code 2. `--sort-by .field` sorts numbers as numbers and `prod-9` before
-`prod-10`; what lacks the field comes first. It sorts what is shown: with `--limit`, the server has chosen before.
+with `==`, `!=`, `<`, `<=`, `>`, `>=` or only a path, `{{range …}}{{end}}` and text in quotes. Syntax that kubectl does not
+have either, such as `&&` or `=~`, is refused with exit code 2. `--sort-by .field` sorts numbers as numbers, and `prod-9` before
+`prod-10`; documents without the field come first. It sorts only what is shown: with `--limit`, the server selects the documents
+before they are sorted.
 
-`--watch` (`-w`) of `list` and `get` prints what is there, and then a row for every change, with `created`, `updated` or
-`deleted` in the last column; what no longer matches the filters counts as deleted. With `-o json` each is a line `{{"change":
-…, "document": …}}`.
+`--watch` (`-w`) of `list` and `get` first prints the current documents, and then a row for every change, with `created`,
+`updated` or `deleted` in the last column. A document that no longer matches the filters counts as deleted. With `-o json` each
+row is a line `{{"change": …, "document": …}}`.
 
-On a terminal, output that is longer than the screen goes through `$PAGER`, or `less -FRX` if it is there. `--no-pager`,
-`PAGER=` and `PAGER=cat` switch that off.
+On a terminal, output that is longer than the screen goes through `$PAGER`, or through `less -FRX` if that is installed.
+`--no-pager`, `PAGER=` and `PAGER=cat` switch this off.
 
-`--dry-run` prints what would change, and changes nothing. Documents that are unchanged are counted, not listed. Whatever a
-server says, nothing in it steers the terminal: control characters, and those that turn the direction of text, are shown as
-escapes, such as `\\x1b`, in JSON and YAML by their own syntax.
+`--dry-run` prints what would change, and changes nothing. Unchanged documents are counted and not listed. Text from the server
+cannot control the terminal: control characters, and characters that change the direction of text, are shown as escapes, such as
+`\\x1b`; in JSON and YAML they are escaped by the syntax of these formats.
 """
 
 
