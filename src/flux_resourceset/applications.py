@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from flux_resourceset import applying, differences, documents, errors, rules, selectors
-from flux_resourceset.changes import Document, Entry, Setter
+from flux_resourceset.changes import Document, Entry, Setter, Tombstone
 from flux_resourceset.differences import ABSENT, Steps
 from flux_resourceset.drafts import Draft
 from flux_resourceset.errors import Violation
@@ -46,9 +46,18 @@ class Conflict(NamedTuple):
     theirs: Any
 
 
+class Buried(NamedTuple):
+    """A cluster that was decommissioned, and does not come back because somebody has an old file."""
+
+    operation: int  # its index
+    id: str
+    tombstone: Tombstone
+
+
 class Application(NamedTuple):
     conflicts: list[Conflict]
     kept: list[Place]
+    buried: Buried | None = None
 
 
 def apply(
@@ -60,7 +69,9 @@ def apply(
     result = Application([], [])
     if live is None:
         _check_methods(kind, id, "create")
-        _check_revival(draft, kind, id, document, revive)
+        latest = draft.buried(id, document.get("cluster_dns")) if kind.name == CLUSTERS and not revive else None
+        if latest is not None:
+            return Application([], [], Buried(index, id, latest))
         draft.create(kind, {"id": id, **document})
     else:
         result = _merge(draft, index, kind, live, manager, document)
@@ -80,20 +91,6 @@ def _check_methods(kind: Kind, id: str, word: str) -> None:
     if methods.isdisjoint(kind.methods[level]):
         refused = f"{kind.name} do not take {word}, neither here nor on their own routes"
         raise rules.invalid(kind.name, id, [Violation("", refused)])
-
-
-def _check_revival(draft: Draft, kind: Kind, id: str, document: Document, revive: bool) -> None:
-    """A cluster that was decommissioned does not come back because somebody has an old file."""
-    if kind.name != CLUSTERS or revive:
-        return
-    latest = draft.buried(id, document.get("cluster_dns"))
-    if latest is not None:
-        what = "it" if latest.id == id else f'the cluster "{latest.id}", which had the DNS name {latest.dns},'
-        raise errors.Conflict(
-            f"{rules.subject(kind.name, id)} is not there: {what} was decommissioned in revision {latest.revision}; take it out "
-            "of what you apply, or say revive to bring it back",
-            extra={"kind": kind.name, "id": id},
-        )
 
 
 def _merge(draft: Draft, index: int, kind: Kind, live: Document, manager: str, document: Document) -> Application:
@@ -150,8 +147,34 @@ def _places(draft: Draft, kind: Kind, live: Document, document: Document, fields
 # Conflicts
 
 
-def refusal(conflicts: list[Conflict], last_set: LastSet | None = None) -> errors.Conflict:
+def refusal(conflicts: list[Conflict], buried: list[Buried], last_set: LastSet | None = None) -> errors.Conflict:
     """All of them in one, with who changed what meanwhile if anybody can tell."""
+    parts = [part for part in (_of_buried(buried), _of_conflicts(conflicts, last_set)) if part is not None]
+    extra = {name: value for part in reversed(parts) for name, value in part.extra.items()}
+    first = min([each.operation for each in conflicts] + [each.operation for each in buried])
+    return errors.Conflict("; and ".join(part.detail for part in parts), extra={**extra, "index": first})
+
+
+def _of_buried(buried: list[Buried]) -> errors.Conflict | None:
+    if not buried:
+        return None
+    first, latest = buried[0], buried[0].tombstone
+    what = "it" if latest.id == first.id else f'the cluster "{latest.id}", which had the DNS name {latest.dns},'
+    more = f" ({len(buried) - 1} more likewise)" if len(buried) > 1 else ""
+    told = [
+        {"id": each.id, "cluster_dns": each.tombstone.dns, "was": each.tombstone.id, "revision": each.tombstone.revision}
+        for each in buried[:SHOWN_CONFLICTS]
+    ]
+    return errors.Conflict(
+        f"{rules.subject(CLUSTERS, first.id)} is not there: {what} was decommissioned in revision {latest.revision}{more}; "
+        "take it out of what you apply, or say revive to bring it back",
+        extra={"kind": CLUSTERS, "id": first.id, "decommissioned": told, "decommissioned_total": len(buried)},
+    )
+
+
+def _of_conflicts(conflicts: list[Conflict], last_set: LastSet | None) -> errors.Conflict | None:
+    if not conflicts:
+        return None
     shown = list(_shown(conflicts))
     setters = signed([each.place for each in shown], last_set)
     told = [_told(each, setters[each.place]) for each in shown]
@@ -160,7 +183,7 @@ def refusal(conflicts: list[Conflict], last_set: LastSet | None = None) -> error
     return errors.Conflict(
         f"{len(conflicts)} field(s) that you change were changed by others as well, the first being {first['path']} of "
         f"{rules.subject(first['kind'], first['id'])}{who}; take over what is there, or say force to take yours",
-        extra={"index": conflicts[0].operation, "conflicts": told, "conflicts_total": len(conflicts)},
+        extra={"conflicts": told, "conflicts_total": len(conflicts)},
     )
 
 
@@ -176,18 +199,24 @@ def _shown(conflicts: list[Conflict]) -> Iterator[Conflict]:
 def _told(conflict: Conflict, setter: Setter) -> Document:
     kind, id = conflict.place.key
     about = {"kind": kind, "id": id, "path": pointer(conflict.place.steps)}
-    return {**about, "yours": conflict.yours, "theirs": conflict.theirs, "actor": setter.actor, "revision": setter.revision}
+    return {**about, "yours": conflict.yours, "theirs": conflict.theirs, **_signature(setter)}
+
+
+def _signature(setter: Setter) -> Document:
+    """Who it was, and for whom if that was said."""
+    for_whom = {"on_behalf_of": setter.on_behalf_of} if setter.on_behalf_of is not None else {}
+    return {"actor": setter.actor, "revision": setter.revision, **for_whom}
 
 
 def kept(places: Iterable[Place], setters: Mapping[Place, Setter]) -> list[Document]:
     """What stays as others made it, and who did."""
     signatures = ((place.steps, setters[place]) for place in dict.fromkeys(places))
-    return [{"path": pointer(steps), "actor": setter.actor, "revision": setter.revision} for steps, setter in signatures]
+    return [{"path": pointer(steps), **_signature(setter)} for steps, setter in signatures]
 
 
 def signed(places: Iterable[Place], last_set: LastSet | None, entry: Entry | None = None) -> dict[Place, Setter]:
     """Who last set each of them; what the draft itself did is in the entry that it has made."""
-    drafted = Setter(entry.actor, entry.revision) if entry else _NOBODY
+    drafted = Setter(entry.actor, entry.revision, entry.on_behalf_of) if entry else _NOBODY
     by_key: dict[Key, list[Steps]] = {}
     every = list(places)
     for place in every:

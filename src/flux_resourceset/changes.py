@@ -86,6 +86,7 @@ class Setter(msgspec.Struct, frozen=True):
 
     actor: str | None = None
     revision: int | None = None
+    on_behalf_of: str | None = None
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):

@@ -179,7 +179,7 @@ def _setters(places: Iterable[Steps], pages: Iterable[list[Entry]]) -> dict[Step
     for entry in itertools.chain.from_iterable(pages):
         before, after = entry.changes[0].before, entry.changes[0].after
         set_here = [steps for steps in wanted if not differences.same(place(before, steps), place(after, steps))]
-        found.update(dict.fromkeys(set_here, Setter(entry.actor, entry.revision)))
+        found.update(dict.fromkeys(set_here, Setter(entry.actor, entry.revision, entry.on_behalf_of)))
         wanted.difference_update(set_here)
         if not wanted:
             break

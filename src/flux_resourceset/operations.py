@@ -203,6 +203,7 @@ class Batch:
         self._before: dict[tuple[str, str], Stored | None] = {}
         self._selections: dict[Selection, list[str]] = {}  # of the draft as it is
         self.conflicts: list[applications.Conflict] = []
+        self.buried: list[applications.Buried] = []
         self._kept: dict[tuple[str, str], list[applications.Place]] = {}
         self.base_revision = 0  # of the draft
 
@@ -221,9 +222,11 @@ class Batch:
                     if len(self._touched) > MAX_DOCUMENTS:
                         raise errors.Invalid(f"a batch touches at most {MAX_DOCUMENTS} documents; split it")
             except errors.Refusal as refusal:
+                if self.buried:
+                    break  # perhaps it misses the cluster that did not come back
                 raise _with_index(refusal, index) from None
-        if self.conflicts:
-            raise applications.refusal(self.conflicts)
+        if self.conflicts or self.buried:
+            raise applications.refusal(self.conflicts, self.buried)
 
     def blamed(self, refusal: errors.Refusal) -> errors.Refusal:
         """A refusal of the whole, as one of the operation that made its subject say what is wrong."""
@@ -280,6 +283,7 @@ class Batch:
         flags = {"force": operation.force, "revive": operation.revive}
         done = applications.apply(draft, index, kind, operation.id, who, document, **flags)
         self.conflicts += done.conflicts
+        self.buried += [done.buried] if done.buried else []
         self._kept.setdefault((kind.name, operation.id), []).extend(done.kept)
 
     def _selected(self, draft: Draft, operation: Operation) -> list[str]:

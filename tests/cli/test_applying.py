@@ -96,6 +96,35 @@ def test_a_decommissioned_cluster_comes_back_only_when_that_is_said(cli: Cli, ap
     assert api.get("/clusters/revived-by-apply").status_code == 200
 
 
+def test_every_decommissioned_cluster_is_a_line_beside_the_conflicts_and_diff_shows_what_would_come_back(
+    cli: Cli, api: httpx.Client
+) -> None:
+    files = [cluster(id) for id in ("gone-a", "gone-b")]
+    assert applied(cli, *files, namespace("gone-not", one="1")).code == 0
+    assert cli.ok("cluster", "decommission", "gone-a", "gone-b", "--yes")
+    revision = api.get("/changes?limit=1").json()[0]["revision"]
+    api.patch("/namespaces/gone-not", json={"labels": {"one": "theirs"}}, headers={"X-Actor": "jane"})
+    wanted = [namespace("gone-not", one="mine"), *files, cluster("gone-c", cluster_dns="gone-a.example.com")]
+    done = applied(cli, *wanted)
+    remedy = "take it out of the files, or bring it back with --revive"
+    assert done.code == 6
+    assert done.lines == [
+        f'clusters "gone-a" was decommissioned in revision {revision}; {remedy}',
+        f'clusters "gone-b" was decommissioned in revision {revision}; {remedy}',
+        f'clusters "gone-c" was decommissioned as "gone-a", which had its DNS name, in revision {revision}; {remedy}',
+        f'namespaces "gone-not": /labels/one: theirs is "theirs" (by write for jane, revision {revision + 1}), '
+        'yours is "mine"; --force-conflicts takes yours',
+    ]
+    assert applied(cli, *wanted, words=("--force-conflicts",)).lines == done.lines[:3]
+    compared = cli("diff", "-f", "-", "-o", "table", stdin=json.dumps(wanted[:3]))
+    assert compared.code == 1, compared
+    assert [line for line in compared.err.splitlines() if line.startswith("conflict: ")] == [
+        f"conflict: {done.lines[place]}" for place in (0, 1, 3)
+    ]
+    assert "+id: gone-b" in compared.out
+    assert api.get("/clusters/gone-a").status_code == 404
+
+
 # Prune
 
 
@@ -107,6 +136,8 @@ def test_prune_deletes_what_this_manager_no_longer_applies(cli: Cli, api: httpx.
     assert applied(cli, namespace("not-mine"), words=("--manager", "other")).code == 0
     (line,) = cli.refused(2, "apply", "-f", "-", *mine, "--prune", stdin=json.dumps(first[:1]))
     assert "--yes" in line
+    dry = applied(cli, first[0], words=(*mine, "--prune", "--dry-run", "-o", "table"))
+    assert dry.err.splitlines()[-1] == "would prune 1, 1 unchanged; nothing was changed"
     done = applied(cli, first[0], words=(*mine, "--prune", "--yes", "-o", "table"))
     assert done.code == 0, done
     assert "namespaces/pruned-b pruned" in done.out

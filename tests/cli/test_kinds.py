@@ -217,6 +217,19 @@ def test_an_option_for_many_has_the_name_of_one(name: str, option: str) -> None:
     assert field.option.name == option
 
 
+def test_a_plural_gives_way_to_the_name_of_another_kind() -> None:
+    packaged = known_kinds.packaged()
+    namespaces = next(item for item in packaged if item["kind"] == "namespaces")
+    other = {**namespaces, "kind": "components", "singular": "part", "short": "components"}
+    every = known_kinds.Kinds([*packaged, other])
+    found = {word: every.find(word) for word in ("components", "component", "part", "clusters", "cluster")}
+    assert {word: kind.name if kind else None for word, kind in found.items()} == {
+        "components": "components", "component": "platform_components", "part": "components",
+        "clusters": "clusters", "cluster": "clusters",
+    }  # fmt: skip
+    assert [kind.plural for kind in known_kinds.Kinds(packaged)] == [None, None, None, "components", None]
+
+
 def test_the_example_of_a_switch_is_the_switch_alone() -> None:
     namespaces = next(item for item in known_kinds.packaged() if item["kind"] == "namespaces")
     (kind,) = known_kinds.Kinds([{**namespaces, "schema": {

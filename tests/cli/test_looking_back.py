@@ -213,6 +213,8 @@ def test_why_finds_values_of_patches_by_their_dotted_path(cli: Cli, api: httpx.C
     words = ("why", "patched-why", "podinfo")
     (value,) = cli.ok(*words, "ui.color", "--view", "platform-components").data
     assert (value["value"], value["source"], value["reason"]) == ("blue", "patch", "bluer")
+    assert cli.ok(*words, "ui.color").data == [value]  # which the namespace of that name does not have
+    assert "--view" in cli.refused(2, *words, "id")[0]  # which both have
     (line,) = cli.refused(2, *words)
     assert "platform-components" in line
     assert "namespaces" in line

@@ -43,6 +43,12 @@ def test_the_plural_of_the_everyday_word_is_a_name_as_well(cli: Cli, kind: str) 
     assert cli.ok("changes", "--kind", kind, "--limit", "1").code == 0
 
 
+def test_a_plural_is_that_of_the_group_where_the_collection_says_more(cli: Cli) -> None:
+    assert read(cli, "get", "components") == read(cli, "component", "list") == read(cli, "components", "list")
+    assert read(cli, "explain", "components.oci_tag") == read(cli, "explain", "component.oci_tag")
+    assert cli.ok("changes", "--kind", "components", "--limit", "1").code == 0
+
+
 def test_every_built_in_kind_has_a_short_name(cli: Cli) -> None:
     for short, one in (("comp", "platform_components/podinfo"), ("ns", "namespaces/podinfo"), ("rb", "rolebindings/dev-readers")):
         assert cli.ok("get", short, one.partition("/")[2], "-o", "name").out == f"{one}\n"

@@ -16,12 +16,16 @@ from typing import Any, NamedTuple
 import httpx
 
 import live
+from cli import command as command_line
 
 _BLOCK = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _COPIED = re.compile(r"^<!-- copied: (\S+) -->$", re.MULTILINE)  # a file of the repository that a page has without showing it
+_TERMINAL = re.compile(r"^<!-- terminal: (\d+) columns -->$", re.MULTILINE)  # the commands of a page run on a terminal
+_PROGRESS = re.compile(r"^.*\r\x1b\[K", re.MULTILINE)  # what a terminal shows for a while, and then does not any more
 ANYTHING = "…"
 REFUSED = ' || echo "exit $?"'  # at the end of a command that is meant to fail
 _PROGRAMS = {"flux-resourceset": "flux_resourceset.server", "flux-resourceset-cli": "flux_resourceset.cli"}
+_TOOLS = {"python3": sys.executable, "sed": "sed", "rm": "rm"}  # for the files that a page works on
 
 _OLDER_PHRASES = {413: "Request Entity Too Large", 422: "Unprocessable Entity"}  # which Python 3.13 has renamed
 
@@ -77,6 +81,8 @@ class Session:
 
     def __init__(self, directory: Path, page: str) -> None:
         self.directory = directory
+        on_terminal = _TERMINAL.search(page)
+        self.columns = int(on_terminal[1]) if on_terminal else None
         shown = files(page)
         for name, text in shown.items():
             path = directory / name
@@ -109,17 +115,31 @@ class Session:
         program, *arguments = shlex.split(command.removesuffix(REFUSED))
         if program == "curl":
             return _curl(arguments)
-        assert program in _PROGRAMS, f"examples run curl, {' and '.join(_PROGRAMS)}, not {program}"
-        done = subprocess.run(
-            [sys.executable, "-m", _PROGRAMS[program], *arguments],
-            cwd=self.directory,
-            env={**self.environment, **self._client_environment()},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert (done.returncode != 0) == is_refused, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
-        return f"{done.stdout}{done.stderr}exit {done.returncode}\n" if is_refused else done.stdout or done.stderr
+        if arguments[-2:-1] == [">"]:
+            return self._written(program, arguments)
+        done = self._done(program, arguments)
+        assert (done.code != 0) == is_refused, f"exit {done.code}\n{done.out}{done.err}"
+        return f"{done.out}{done.err}exit {done.code}\n" if is_refused else done.out or done.err
+
+    def _written(self, program: str, arguments: list[str]) -> str:
+        """What `> FILE` leaves to see: the messages."""
+        done = self._done(program, arguments[:-2], is_piped=True)
+        assert done.code == 0, done
+        (self.directory / arguments[-1]).write_text(done.out, encoding="utf-8")
+        return done.err
+
+    def _done(self, program: str, arguments: list[str], *, is_piped: bool = False) -> command_line.Done:
+        environment = {**self.environment, **self._client_environment()}
+        if program == "flux-resourceset-cli" and self.columns is not None and not is_piped:
+            terminal = command_line.Cli(self.directory, **environment, NO_COLOR="1", PAGER="cat")
+            shown = terminal.on_terminal(*arguments, piped={"cwd": self.directory}, size=(self.columns, 1000))
+            return shown._replace(out=_PROGRESS.sub("", shown.out))
+        known = {**_TOOLS, **dict.fromkeys(_PROGRAMS, sys.executable)}
+        assert program in known, f"examples run curl, {', '.join(known)}, not {program}"
+        own = ["-m", _PROGRAMS[program]] if program in _PROGRAMS else []
+        whole = [known[program], *own, *arguments]
+        done = subprocess.run(whole, cwd=self.directory, env=environment, capture_output=True, text=True, timeout=60)
+        return command_line.Done(done.returncode, done.stdout, done.stderr)
 
     def _client_environment(self) -> dict[str, str]:
         return {

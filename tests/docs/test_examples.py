@@ -29,6 +29,7 @@ def test_the_examples_of_a_page_come_out_as_shown(page: Path, tmp_path: Path) ->
 
 def test_pages_that_promise_examples_have_them() -> None:
     promised = "api bootstrap configuration demo extending install merge patching phone-home providers templates versioning"
+    promised += " everyday-story apply-and-git everyday-questions"
     promised += " plan-and-apply guards-and-freezes looking-back going-back where-values-come-from wrong-deletion moving-in"
     assert {"README.md", *(f"{name}.md" for name in promised.split())} <= {path.name for path in PAGES}
 
@@ -43,6 +44,17 @@ def test_a_refusal_is_shown_by_those_who_expect_one_and_settings_hold(tmp_path: 
             session.run(removal)
         with pytest.raises(AssertionError, match="exit 0"):
             session.run(f"{removal} --confirm-removals 1{console.REFUSED}")
+
+
+def test_a_page_on_a_terminal_shows_what_people_see(tmp_path: Path) -> None:
+    with console.session(tmp_path, "<!-- terminal: 60 columns -->\n") as session:
+        rows = session.run("flux-resourceset-cli cluster list").splitlines()
+        assert {len(row.rstrip()) for row in rows} & set(range(40, 61))
+        assert max(map(len, rows)) <= 60
+        updated = session.run("flux-resourceset-cli component update podinfo --oci-tag 9.9.9").splitlines()
+        assert updated == ["platform_components/podinfo updated", "1 updated (revision 2)"]
+        with pytest.raises(AssertionError, match="not git"):
+            session.run("git status")
 
 
 @pytest.mark.parametrize(

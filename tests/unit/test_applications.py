@@ -58,7 +58,7 @@ def refused(ledger: Ledger, *given: Any) -> errors.Refusal:
             run(batch.work, samples.ORIGIN)
     assert (ledger.fleet.revision, applied(ledger, "c1")) == (before, records)
     if batch.conflicts:
-        return applications.refusal(batch.conflicts, partial(past(ledger).last_set, until=batch.base_revision))
+        return applications.refusal(batch.conflicts, batch.buried, partial(past(ledger).last_set, until=batch.base_revision))
     return caught.value
 
 
@@ -263,6 +263,32 @@ def test_a_decommissioned_cluster_comes_back_only_with_revive(ledger: Ledger) ->
     ((result,), _) = carry_out(ledger, apply("c1", cluster("c1"), revive=True))
     assert result.change == "create"
     carry_out(ledger, apply("c1", cluster("c1")))
+
+
+def test_one_refusal_names_every_decommissioned_cluster_and_every_conflict(ledger: Ledger) -> None:
+    carry_out(ledger, *(apply(id, cluster(id)) for id in ("c1", "c2", "c3")))
+    carry_out(ledger, *({"op": "delete", "kind": "clusters", "id": id} for id in ("c2", "c3")))
+    patch(ledger, "c1", {"node_count": 5})
+    gone = [apply("c2", cluster("c2")), apply("c9", cluster("c9", cluster_dns="c3.example.com"))]
+    alone = refused(ledger, *gone)
+    assert alone.extra["decommissioned"] == [
+        {"id": "c2", "cluster_dns": "c2.example.com", "was": "c2", "revision": 3},
+        {"id": "c9", "cluster_dns": "c3.example.com", "was": "c3", "revision": 3},
+    ]
+    assert "(1 more likewise)" in alone.detail
+    both = refused(ledger, apply("c1", {"node_count": 7}, manager="other"), *gone)
+    assert (both.extra["index"], both.extra["kind"], both.extra["id"]) == (0, "clusters", "c2")
+    assert (both.extra["decommissioned_total"], both.extra["conflicts_total"]) == (2, 1)
+    assert ("revive" in both.detail, "force" in both.detail) == (True, True)
+    forced = refused(ledger, apply("c1", {"node_count": 7}, manager="other", force=True), *gone)
+    assert (forced.extra["index"], "conflicts" in forced.extra) == (1, False)
+
+
+def test_what_misses_a_cluster_that_did_not_come_back_is_not_blamed_instead(ledger: Ledger) -> None:
+    carry_out(ledger, apply("c1", cluster("c1")))
+    carry_out(ledger, {"op": "delete", "kind": "clusters", "id": "c1"})
+    refusal = refused(ledger, apply("c1", cluster("c1")), {"op": "delete", "kind": "clusters", "id": "c1"})
+    assert (refusal.code, refusal.extra["index"], refusal.extra["decommissioned_total"]) == ("conflict", 0, 1)
 
 
 # Records

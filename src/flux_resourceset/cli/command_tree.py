@@ -146,7 +146,8 @@ class Branch(Words):
 
     def without_word(self, session: Session) -> int:
         if not session.asks_help:
-            raise failures.usage(f"say what to do with {self.name}: {', '.join(self._named)}")
+            missing = f"say what to {self.name}" if self._group.by_kind else f"say what to do with {self.name}"
+            raise failures.usage(f"{missing}: {', '.join(self._named)}")
         from flux_resourceset.cli.output import help_text
 
         help_text.show_group(session.output, self._group)

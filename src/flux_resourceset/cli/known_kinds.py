@@ -33,8 +33,8 @@ class Kind:
         self.filters: list[str] = data["filters"]
         self.methods: dict[str, list[str]] = data["methods"]
         self.schema: Schema = data["schema"]
-        short: str | None = data.get("short")  # an older server tells none
-        self.further = [f"{self.group}s", *([short] if short else [])]  # words that count only if they stand for nothing else
+        self.short: str | None = data.get("short")  # an older server tells none
+        self.plural: str | None = _plural(self.name, self.singular)
 
     @property
     def group(self) -> str:
@@ -56,7 +56,7 @@ class Kind:
 
     def names(self) -> tuple[str, ...]:
         """Every word that people may use for it."""
-        return (*self.full_names(), *self.further)
+        return (*self.full_names(), *(name for name in (self.plural, self.short) if name))
 
     def full_names(self) -> tuple[str, ...]:
         return self.group, self.singular, self.name, self.name.replace("_", "-")
@@ -111,11 +111,25 @@ class Kinds:
         return next((kind for kind in self if word in kind.names()), None)
 
 
+def _plural(name: str, singular: str) -> str | None:
+    """The plural of a group whose collection says more: `components` of platform_components."""
+    start = name.rfind("_" + singular[:-1])
+    return name[start + 1 :].replace("_", "-") if start > 0 else None
+
+
 def _leave_clear_names(kinds: list[Kind]) -> None:
+    """A plural or a short name counts only if it stands for nothing else."""
     taken = {name for kind in kinds for name in kind.full_names()}
     for kind in kinds:
-        kind.further = [name for name in kind.further if name not in taken]
-        taken.update(kind.further)
+        if kind.plural in taken:
+            kind.plural = None
+        elif kind.plural is not None:
+            taken.add(kind.plural)
+    for kind in kinds:
+        if kind.short in taken:
+            kind.short = None
+        elif kind.short is not None:
+            taken.add(kind.short)
 
 
 # Where they come from

@@ -98,11 +98,11 @@ class BulkRoutes:
         try:
             return await doing
         except errors.Conflict:
-            conflicts, until = batch.conflicts, batch.base_revision
+            conflicts, buried, until = batch.conflicts, batch.buried, batch.base_revision
             if not conflicts:
                 raise
         raise await self._readings.told(
-            lambda past: applications.refusal(conflicts, functools.partial(past.last_set, until=until))
+            lambda past: applications.refusal(conflicts, buried, functools.partial(past.last_set, until=until))
         )
 
     async def export(self, request: Request) -> Response:
@@ -163,6 +163,10 @@ class _UnreadBatch:
     @property
     def conflicts(self) -> list[applications.Conflict]:
         return self.batch.conflicts
+
+    @property
+    def buried(self) -> list[applications.Buried]:
+        return self.batch.buried
 
     @property
     def base_revision(self) -> int:

@@ -10,6 +10,7 @@ from flux_resourceset.openapi.words import array, members, ref, text
 
 _MANAGER = text("Who applies: each keeps what it applied last.", pattern="^[a-z0-9.-]{1,64}$", example="ci")
 _ACTOR = text("Name of the token of the change that last set it; null if that was folded away.", nullable=True)
+_FOR = text("For whom that change was made, if it was said (X-Actor); otherwise it is left out.", example="alice")
 _SINCE: Schema = {"type": "integer", "minimum": 1, "nullable": True, "description": "The revision of that change."}
 
 KEPT = array(ref("Kept"), "Of an apply: fields that others changed, which it names as before, and which stay as they are.")
@@ -17,6 +18,21 @@ CONFLICT: dict[str, Schema] = {
     "yours": {"nullable": True, "description": "Of an apply: what it says; null if it no longer names it."},
     "theirs": {"nullable": True, "description": "Of an apply: what is there; null if nothing is."},
     "actor": {**_ACTOR, "description": "Of an apply: name of the token of that change; null if it was folded away."},
+    "on_behalf_of": {**_FOR, "description": "Of an apply: for whom that change was made, if it was said (X-Actor)."},
+}
+DECOMMISSIONED: dict[str, Schema] = {
+    "decommissioned": array(
+        members(
+            {
+                "id": text("Id of the cluster that is applied."),
+                "cluster_dns": text("DNS name that was decommissioned."),
+                "was": text("Id of the cluster that had it."),
+                "revision": {"type": "integer", "minimum": 1, "description": "Which change decommissioned it."},
+            }
+        ),
+        "Clusters that come back only with revive; the first 1,000.",
+    ),
+    "decommissioned_total": {"type": "integer", "minimum": 1, "description": "How many clusters these are."},
 }
 APPLIED: Schema = {**array(ref("Applied"), "What managers applied last; comes with history."), "nullable": True}
 
@@ -29,7 +45,8 @@ def schemas() -> dict[str, Schema]:
         "manager": _MANAGER,
         "document": {"type": "object", "description": "What it applied last, as it was sent."},
     }
-    return {"Kept": members({"path": path, "actor": _ACTOR, "revision": _SINCE}), "Applied": members(record)}
+    kept = {"path": path, "actor": _ACTOR, "revision": _SINCE}
+    return {"Kept": members({**kept, "on_behalf_of": _FOR}, list(kept)), "Applied": members(record)}
 
 
 def operations(kinds: Kinds) -> Iterator[Schema]:

@@ -222,6 +222,7 @@ def _problems() -> dict[str, Schema]:
         "index": {"type": "integer", "minimum": 0, "description": "The operation of a batch that it is about."},
         "conflicts": array(ref("Conflict"), "What others changed meanwhile: of a revert the first 100, of an apply 1,000."),
         "conflicts_total": {"type": "integer", "minimum": 1, "description": "How many there are."},
+        **application_schemas.DECOMMISSIONED,
         "oldest": {"type": "integer", "minimum": 0, "description": "The oldest revision that can be asked for."},
         "plan": text("Id of the plan as it is now."),
         "summary": ref("PlanSummary"),

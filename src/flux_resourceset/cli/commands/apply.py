@@ -19,10 +19,10 @@ _MANAGER = "cli"  # who applies, if nobody says so; a pipeline names itself
 _PRUNE = "prune"  # for what is shown: the server calls it a deletion
 
 
-def _read(session: Session) -> list[Document]:
+def _read(session: Session, instead: str = "") -> list[Document]:
     sources = session.values.many("filename")
     if not sources:
-        raise failures.usage("say which files: -f FILE, -f DIRECTORY or -f -")
+        raise failures.usage(f"say which files: -f FILE, -f DIRECTORY or -f -{instead}")
     return document_files.read(sources, session.kinds, session.stdin)
 
 
@@ -105,7 +105,7 @@ def _kept(results: Iterable[batches.Result]) -> Iterator[str]:
 
 def delete(session: Session) -> int:
     session.require_write_token()
-    documents = _read(session)
+    documents = _read(session, "; or which documents: delete KIND ID…")
     operations = [{"op": "delete", "kind": document.kind.name, "id": document.id} for document in documents]
     results = batches.submit(session, operations, question=f"delete {len(documents)} document(s)?")
     batches.show(session, results, [(result["kind"], result["before"]) for result in results], single=False)
@@ -116,7 +116,7 @@ def delete(session: Session) -> int:
 
 
 def diff(session: Session) -> int:
-    """What apply would do; where it would be refused, what stands in its way, and what it would do by force."""
+    """What apply would do; where it would be refused, what stands in its way, and what it would do if that were decided."""
     operations = _operations(session, _read(session))
     in_the_way: tuple[str, ...] = ()
     try:
@@ -125,7 +125,7 @@ def diff(session: Session) -> int:
         in_the_way = conflicts.lines(problem.body)
         if not in_the_way:
             raise
-        by_force = [{**each, "force": True} if each["op"] == "apply" else each for each in operations]
+        by_force = [{**each, "force": True, "revive": True} if each["op"] == "apply" else each for each in operations]
         results = batches.submit(session, by_force, dry_run=True)
     changed = [result for result in _shown(results) if result["change"] != "unchanged"]
     for result in changed if session.output.human else ():

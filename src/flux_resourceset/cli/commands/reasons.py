@@ -22,10 +22,9 @@ _KEYS = ("field", "value", "source")  # the column of a table that gives way las
 
 def why(session: Session) -> int:
     cluster, input = session.values.required("cluster"), session.values.required("input")
-    view = session.values.text("view") or _view(session, cluster, input)
-    path = client.path(CLUSTERS, cluster, "inputs", view, input, "provenance")
-    values = session.client.get(path, session.at).objects()
-    field = session.values.text("field")
+    field, view = session.values.text("field"), session.values.text("view")
+    view = view or _view(session, cluster, input, field)
+    values = _values(session, cluster, view, input)
     if field is not None:
         every, values = values, _chosen(values, field)
         if not values:
@@ -38,12 +37,19 @@ def why(session: Session) -> int:
     return failures.OK
 
 
-def _view(session: Session, cluster: str, input: str) -> str:
-    """The only view of a cluster that has such an input."""
+def _values(session: Session, cluster: str, view: str, input: str) -> list[Value]:
+    path = client.path(CLUSTERS, cluster, "inputs", view, input, "provenance")
+    return session.client.get(path, session.at).objects()
+
+
+def _view(session: Session, cluster: str, input: str, field: str | None) -> str:
+    """The only view of a cluster that has such an input, with such a field if one was named."""
     views = [kind.endpoint for kind in session.kinds if kind.endpoint]
     having = [view for view in views if _has_input(session, cluster, view, input)]
     if not having:
         raise failures.Failure(failures.NOT_FOUND, f'input "{input}" not found; no view of {CLUSTERS} "{cluster}" has it')
+    if len(having) > 1 and field is not None:
+        having = [view for view in having if _chosen(_values(session, cluster, view, input), field)] or having
     if len(having) > 1:
         raise failures.usage(f'"{input}" is in {" and in ".join(having)}; say which with --view')
     return having[0]

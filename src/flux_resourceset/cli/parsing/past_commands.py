@@ -25,7 +25,9 @@ WHY = Command(
         Argument("field", "Only this field: /source/oci_tag, source.oci_tag or oci_tag.", optional=True),
     ),
     options=(
-        Option("--view", "The view that has the input; needed only where several have one of that id.", "VIEW", completes="view"),
+        Option(
+            "--view", "The view that has the input; needed where several have one of that id and field.", "VIEW", completes="view"
+        ),
         AT,
     ),
     examples=("why demo-cluster-01 podinfo oci_tag --view platform-components", "why demo-cluster-01 dev-readers"),
