@@ -16,7 +16,7 @@ from flux_resourceset.json_pointers import pointer
 from flux_resourceset.kinds.model import CLUSTERS, Kind
 from flux_resourceset.overlay import Key
 
-SHOWN_CONFLICTS = 1000  # of all operations together: more than anybody decides at once
+SHOWN_CONFLICTS = 10_000  # of all operations together: one in every document of the largest batch
 _SHOWN_BYTES = 1024 * 1024  # of both sides of them, for each may be a whole document long
 
 _FIELDS_PER_STEP = 10  # to complete takes less than to look at another document

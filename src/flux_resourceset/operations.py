@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,6 +37,7 @@ _GOES_WITH = {
     "keep": ("prune",),
 }
 _NOT_KNOWN = "is not a known field"
+_NAMES = re.compile(r"\w+")  # of a place in an operation, as msgspec writes it: clusters[0]
 
 Selection = tuple[str | None, str | None]  # selector and environment
 
@@ -88,7 +90,8 @@ def parsed(kinds: Kinds, body: Any, budget: Budget) -> list[Operation]:
             mistakes = [Violation(pointer(["operations", index, name]), text) for name, text in found]
             operations.append(operation)
         except msgspec.ValidationError as exc:
-            mistakes = [Violation(pointer(["operations", index]), str(exc))]
+            text, _, place = str(exc).partition(" - at `$.")
+            mistakes = [Violation(pointer(["operations", index, *_NAMES.findall(place)]), text)]
         violations += mistakes
         failing += [index] if mistakes else []
         if len(violations) >= errors.MAX_VIOLATIONS:
@@ -161,8 +164,10 @@ def _mistakes(kinds: Kinds, operation: Operation, wrong_selectors: dict[str, str
 
 
 def _mistakes_of_managers(operation: Operation) -> Iterator[tuple[str, str]]:
-    if operation.manager is None or not records.is_manager(operation.manager):
-        yield "manager", "is required: who applies, as 1 to 64 characters of a-z, 0-9, . and -"
+    if operation.manager is None:
+        yield "manager", "is required: who applies"
+    elif not records.is_manager(operation.manager):
+        yield "manager", "must have 1 to 64 characters of a-z, 0-9, . and -"
     if operation.op == "apply":
         return
     if operation.id:

@@ -398,6 +398,11 @@ def refused_late(ledger: Ledger, *given: Any) -> errors.Refusal:
         (apply("c1", {}, manager=""), "/operations/0/manager"),
         (apply("c1", {}, manager="Me"), "/operations/0/manager"),
         (apply("c1", {}, manager="x" * 65), "/operations/0/manager"),
+        (apply("c1", {}, manager="a\n"), "/operations/0/manager"),
+        (apply("c1", {}, manager=5), "/operations/0/manager"),  # type: ignore[arg-type]
+        (apply("c1", {}, force="yes"), "/operations/0/force"),
+        (apply("c1", {}, revive=1), "/operations/0/revive"),
+        (prune(5), "/operations/0/keep/0"),  # type: ignore[arg-type]
         ({"op": "apply", "kind": "clusters", "id": "c1", "manager": "ci"}, "/operations/0/document"),
         (apply("c1", []), "/operations/0/document"),  # type: ignore[arg-type]
         (apply("c1", {}, keep=["c1"]), "/operations/0/keep"),
