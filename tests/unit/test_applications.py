@@ -141,6 +141,16 @@ def test_a_reference_goes_with_its_patches(ledger: Ledger) -> None:
     assert (stored(ledger, "clusters", "c1")["platform_components"], stored(ledger, "clusters", "c1")["patches"]) == ([], {})
 
 
+def test_empty_patches_name_nothing_and_go_with_their_reference(ledger: Ledger) -> None:
+    mine = cluster("c1", platform_components=[{"id": "app"}], patches={"app": {}})
+    carry_out(ledger, apply("c1", mine))
+    carry_out(ledger, apply("c1", cluster("c1")))
+    assert (stored(ledger, "clusters", "c1")["platform_components"], stored(ledger, "clusters", "c1")["patches"]) == ([], {})
+    carry_out(ledger, apply("c1", {**mine, "patches": {"app": {"a": 1}}}))
+    carry_out(ledger, apply("c1", cluster("c1", patches={"app": {}})))
+    assert (stored(ledger, "clusters", "c1")["platform_components"], stored(ledger, "clusters", "c1")["patches"]) == ([], {})
+
+
 # Conflicts
 
 
