@@ -63,7 +63,7 @@ def apply(
         _check_revival(draft, kind, id, document, revive)
         draft.create(kind, {"id": id, **document})
     else:
-        result = _merge(draft, index, kind, live, manager, document)
+        result = _merge(draft, index, kind, live, manager, document, force)
     draft.applied.put(key, manager, document)
     return Application([], result.kept) if force else result
 
@@ -96,7 +96,7 @@ def _check_revival(draft: Draft, kind: Kind, id: str, document: Document, revive
         )
 
 
-def _merge(draft: Draft, index: int, kind: Kind, live: Document, manager: str, document: Document) -> Application:
+def _merge(draft: Draft, index: int, kind: Kind, live: Document, manager: str, document: Document, force: bool) -> Application:
     key, id = (kind.name, live["id"]), live["id"]
     records = draft.applied.of(key)
 
@@ -110,10 +110,21 @@ def _merge(draft: Draft, index: int, kind: Kind, live: Document, manager: str, d
     result = completed(merged.document)
     if not differences.same(result, live):
         _check_methods(kind, id, "replace")
-        draft.replace(kind, id, result)
+        try:
+            draft.replace(kind, id, result)
+        except errors.Invalid as refusal:
+            if force or not _is_theirs(refusal, merged.conflicts):
+                raise
     place = _places(draft, kind, live, document, fields)
     conflicts = [Conflict(index, place(steps), _value(yours), _value(theirs)) for steps, yours, theirs in merged.conflicts]
     return Application(conflicts, [place(steps) for steps in merged.kept])
+
+
+def _is_theirs(refusal: errors.Invalid, conflicts: Iterable[applying.Conflict]) -> bool:
+    """Whether all that is wrong comes of what others took away from under fields that are applied: those are told instead."""
+    below = [pointer(each.steps) for each in conflicts if each.theirs is ABSENT]
+    wrong = [violation.pointer for violation in refusal.violations]
+    return bool(wrong) and all(any(place.startswith(f"{each}/") for place in below) for each in wrong)
 
 
 def _fields(draft: Draft, kind: Kind) -> applying.Fields:

@@ -154,6 +154,21 @@ def test_empty_patches_name_nothing_and_go_with_their_reference(ledger: Ledger) 
 # Conflicts
 
 
+def test_patches_of_what_others_unassigned_are_a_conflict(ledger: Ledger) -> None:
+    create(ledger, "clusters", cluster("c1", platform_components=[{"id": "app"}]))
+    carry_out(ledger, apply("c1", {"patches": {"app": {"a": 1}}}))
+    carry_out(ledger, {"op": "unassign", "kind": "platform_components", "id": "app", "clusters": ["c1"]}, actor="joe")
+    refusal = refused(ledger, apply("c1", {"patches": {"app": {"a": 2}}}))
+    (conflict,) = refusal.extra["conflicts"]
+    assert (refusal.code, conflict["path"], conflict["theirs"], conflict["actor"]) == ("conflict", "/patches/app/a", None, "joe")
+    for wrong in (
+        apply("c1", {"patches": {"app": {"a": 2}}}, force=True),  # it has nothing to patch
+        apply("c1", {"patches": {"app": {"a": 2}, "db": {"a": 1}}}),  # this one nobody took away
+        apply("c1", {"patches": {"app": {"a": 2}}, "node_count": -1}),
+    ):
+        assert refused(ledger, wrong).status == 422
+
+
 def test_one_refusal_names_all_conflicts_of_all_operations(ledger: Ledger) -> None:
     carry_out(ledger, apply("c1", cluster("c1", node_count=1)), apply("c2", cluster("c2", labels={"a": "1", "b": "1"})))
     patch(ledger, "c1", {"node_count": 2})
