@@ -74,7 +74,7 @@ SUBJECTS = (
             "property/test_fleet_coherence.py", "faults/test_kind_files.py", "processes/test_sharing.py",
             f"faults/test_dry_runs.py::{IN_TURN}"),
     _module("undoing", 20, "unit/test_undoing.py"),
-    _module("applying", 25, "unit/test_applying.py property/test_apply_laws.py", "unit/test_applications.py"),
+    _module("applying", 25, "unit/test_applying.py property/test_apply_table.py property/test_apply_laws.py", "unit/test_applications.py"),
     _module("applications", 15, "unit/test_applications.py", "api/test_apply.py"),
     _module("records", 8, "unit/test_applications.py", "api/test_apply.py"),
     _module("differences", 10, "unit/test_differences.py property/test_difference_laws.py"),
