@@ -75,6 +75,14 @@ def _check_document(kind: Kind, id: str, document: Document) -> None:
         raise rules.invalid(kind.name, id, [Violation("/id", "must equal the operation's id")])
 
 
+def _check_empty(kind: Kind, live: Document, document: Document) -> None:
+    """What is empty names nothing, and so is merged into nothing; a name that nobody knows is a mistake all the same."""
+    empty = [name for name, value in document.items() if value in ({}, [])]
+    unknown = [name for name in empty if name not in kind.properties and name not in live]
+    if unknown:
+        raise rules.invalid(kind.name, live["id"], [Violation(pointer([name]), documents.NOT_KNOWN) for name in unknown])
+
+
 def _check_methods(kind: Kind, id: str, word: str) -> None:
     level, methods = ("resource", {"post"}) if word == "create" else ("instance", {"put", "patch"})
     if methods.isdisjoint(kind.methods[level]):
@@ -98,6 +106,7 @@ def _check_revival(draft: Draft, kind: Kind, id: str, document: Document, revive
 
 def _merge(draft: Draft, index: int, kind: Kind, live: Document, manager: str, document: Document, force: bool) -> Application:
     key, id = (kind.name, live["id"]), live["id"]
+    _check_empty(kind, live, document)
     records = draft.applied.of(key)
 
     def completed(given: Document) -> Document:
@@ -121,10 +130,9 @@ def _merge(draft: Draft, index: int, kind: Kind, live: Document, manager: str, d
 
 
 def _is_theirs(refusal: errors.Invalid, conflicts: Iterable[applying.Conflict]) -> bool:
-    """Whether all that is wrong comes of what others took away from under fields that are applied: those are told instead."""
-    below = [pointer(each.steps) for each in conflicts if each.theirs is ABSENT]
-    wrong = [violation.pointer for violation in refusal.violations]
-    return bool(wrong) and all(any(place.startswith(f"{each}/") for place in below) for each in wrong)
+    """Whether all that is wrong is that others unassigned what is patched: then the patches are told as conflicts."""
+    gone = {pointer(steps[:2]) for steps, _, theirs in conflicts if steps[0] == applying.PATCHES and theirs is ABSENT}
+    return {violation.pointer for violation in refusal.violations} <= gone != set()
 
 
 def _fields(draft: Draft, kind: Kind) -> applying.Fields:

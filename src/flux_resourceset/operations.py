@@ -36,7 +36,6 @@ _GOES_WITH = {
     "revive": ("apply",),
     "keep": ("prune",),
 }
-_NOT_KNOWN = "is not a known field"
 _NAMES = re.compile(r"\w+")  # of a place in an operation, as msgspec writes it: clusters[0]
 
 Selection = tuple[str | None, str | None]  # selector and environment
@@ -76,7 +75,7 @@ def parsed(kinds: Kinds, body: Any, budget: Budget) -> list[Operation]:
     """The operations of a request's body, or everything that is wrong with them."""
     if not isinstance(body, dict) or not isinstance(body.get("operations"), list):
         raise _wrong([Violation("/operations", "must be an array of operations")])
-    unknown = [Violation(pointer([name]), _NOT_KNOWN) for name in body if name != "operations"]
+    unknown = [Violation(pointer([name]), documents.NOT_KNOWN) for name in body if name != "operations"]
     if len(body["operations"]) > MAX_DOCUMENTS:
         raise _wrong([Violation("/operations", f"has more than {MAX_DOCUMENTS} operations; split the batch")])
     operations, violations, failing = [], unknown[: errors.MAX_VIOLATIONS], []
@@ -116,7 +115,7 @@ def _check_names(item: Any) -> None:
 
 def _unknown_fields(item: dict[str, Any]) -> Iterator[tuple[str, str]]:
     unknown = (name for name in item if name not in Operation.__struct_fields__)
-    return ((name, _NOT_KNOWN) for name in itertools.islice(unknown, errors.MAX_VIOLATIONS))
+    return ((name, documents.NOT_KNOWN) for name in itertools.islice(unknown, errors.MAX_VIOLATIONS))
 
 
 def _wrong(violations: list[Violation]) -> errors.Invalid:

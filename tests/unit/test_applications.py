@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flux_resourceset import applications, budgets, drafts, errors, operations
+from flux_resourceset import applications, budgets, documents, drafts, errors, operations
 from flux_resourceset.changes import Entry, Origin
 from flux_resourceset.history import Past
 from flux_resourceset.kinds import kind_files
@@ -68,6 +68,20 @@ def patch(ledger: Ledger, id: str, document: dict[str, Any], kind: str = "cluste
 
 def applied(ledger: Ledger, id: str, kind: str = "clusters") -> dict[str, Any]:
     return ledger.follower.store.applied([(kind, id)]).get((kind, id), {})
+
+
+class Counting(budgets.Budget):
+    spent: float = 0
+
+    def spend(self, steps: float = 1) -> None:
+        self.spent += steps
+
+
+def spent(ledger: Ledger, *given: Any) -> float:
+    """The steps that operations take."""
+    budget = Counting()
+    batch_of(*given).work(drafts.Draft(ledger.fleet.copied(), budget, stored=ledger.follower.store))
+    return budget.spent
 
 
 # What is merged
@@ -151,6 +165,39 @@ def test_empty_patches_name_nothing_and_go_with_their_reference(ledger: Ledger) 
     assert (stored(ledger, "clusters", "c1")["platform_components"], stored(ledger, "clusters", "c1")["patches"]) == ([], {})
 
 
+def test_what_the_batch_did_not_change_is_told_with_who_did(ledger: Ledger) -> None:
+    mine = cluster("c1", node_count=1, labels={"a": "1"})
+    carry_out(ledger, apply("c1", mine))
+    patch(ledger, "c1", {"node_count": 2})
+    relabel = {"op": "patch", "kind": "clusters", "id": "c1", "document": {"labels": {"a": "2"}}}
+    ((result,), entry) = carry_out(ledger, relabel, apply("c1", mine))
+    assert entry is not None
+    assert result.kept == [
+        {"path": "/node_count", "actor": "joe", "revision": entry.revision - 1},
+        {"path": "/labels/a", "actor": "tester", "revision": entry.revision},
+    ]
+
+
+def test_patches_of_what_others_assigned_went_when_they_were_removed(ledger: Ledger) -> None:
+    """Not when the reference was, which this manager does not name."""
+    create(ledger, "clusters", cluster("c1", platform_components=[{"id": "app"}]))
+    mine = {"patches": {"app": {"a": 1}}}
+    carry_out(ledger, apply("c1", mine))
+    patch(ledger, "c1", {"patches": {"app": None}})
+    carry_out(ledger, {"op": "unassign", "kind": "platform_components", "id": "app", "clusters": ["c1"]}, actor="jane")
+    ((result,), _) = carry_out(ledger, apply("c1", mine))
+    assert [(each["path"], each["actor"]) for each in result.kept or []] == [("/patches/app/a", "joe")]
+
+
+def test_an_empty_field_that_nobody_knows_is_a_mistake(ledger: Ledger) -> None:
+    create(ledger, "namespaces", namespace("n"))
+    nothings: tuple[Any, ...] = ({}, [])
+    for empty in nothings:
+        refusal = refused(ledger, apply("n", {"label": empty, "labels": {}}, "namespaces"))
+        assert (refusal.status, pointers(refusal)) == (422, ["/label"])
+    assert carry_out(ledger, apply("n", {"labels": {}, "annotations": {}}, "namespaces"))[1] is None
+
+
 # Conflicts
 
 
@@ -165,6 +212,7 @@ def test_patches_of_what_others_unassigned_are_a_conflict(ledger: Ledger) -> Non
         apply("c1", {"patches": {"app": {"a": 2}}}, force=True),  # it has nothing to patch
         apply("c1", {"patches": {"app": {"a": 2}, "db": {"a": 1}}}),  # this one nobody took away
         apply("c1", {"patches": {"app": {"a": 2}}, "node_count": -1}),
+        apply("c1", {"node_count": -1}),
     ):
         assert refused(ledger, wrong).status == 422
 
@@ -370,6 +418,43 @@ def test_records_survive_a_restart(tmp_path: Path) -> None:
         store.close()
 
 
+def test_without_a_store_nothing_was_applied(ledger: Ledger) -> None:
+    create(ledger, "namespaces", namespace("n", labels={"a": "1"}))
+    draft = drafts.Draft(ledger.fleet.copied())
+    batch_of(apply("n", {}, "namespaces"), prune("n", kind="namespaces")).work(draft)
+    assert [(each.id, each.manager) for each in draft.applications()] == [("n", "ci")]
+
+
+# Bounds
+
+
+def test_a_document_that_no_answer_has_room_for_is_refused_before_it_is_merged(ledger: Ledger) -> None:
+    create(ledger, "clusters", cluster("c1"))
+    large = {"labels": {}, "patches": {"app": {"a": "x" * documents.MAX_BYTES}}}
+    many: dict[str, Any] = {"platform_components": [{}] * (3 * documents.MAX_VALUES)}
+    for document in (large, many):
+        draft = drafts.Draft(ledger.fleet.copied(), Counting())
+        with pytest.raises(errors.Invalid) as caught:
+            applications.apply(draft, 0, KNOWN.clusters, "c1", "ci", document, force=True, revive=False)
+        assert [each.message for each in caught.value.violations] == [documents.TOO_LARGE]
+        assert draft.budget.spent == 0  # type: ignore[attr-defined]
+
+
+def test_merging_spends_what_there_is_to_complete(ledger: Ledger) -> None:
+    scalars = {"node_count": 1, "vm_image": "x", "k0s_version": "y"}
+    create(ledger, "clusters", cluster("c1", **scalars, labels={"a": "1", "b": "1"}))
+    create(ledger, "clusters", cluster("c2", **scalars, labels={"a": "1", "b": "1", "c": "1"}))
+    assert spent(ledger, apply("c1", {})) == 3  # the operation, what it names, and the document
+    assert spent(ledger, apply("c2", {})) > spent(ledger, apply("c1", {}))
+    many = {"labels": {f"label-{number}": "1" for number in range(400)}}
+    assert spent(ledger, apply("c1", many)) - spent(ledger, apply("c1", {})) >= 2 * 400 / 10
+
+
+def test_pruning_spends_what_there_is_to_select_from(ledger: Ledger) -> None:
+    carry_out(ledger, *(apply(f"c{number}", cluster(f"c{number}")) for number in range(10)))
+    assert spent(ledger, prune(selector="a=b")) >= 10
+
+
 # Prune
 
 
@@ -470,3 +555,10 @@ def test_a_kind_takes_what_its_methods_take(tmp_path: Path) -> None:
         tried({"size": 3})
     with pytest.raises(errors.Invalid, match="do not take prune"):
         operations.parsed(known, {"operations": [prune(kind="widgets")]}, budgets.Budget())
+
+
+def test_a_kind_without_post_takes_no_new_document(tmp_path: Path) -> None:
+    known = samples.kinds_from(tmp_path, samples.PLAIN + "methods: {resource: [get], instance: [get, put]}\n")
+    body = {"operations": [apply("w", {}, "widgets")]}
+    with pytest.raises(errors.Invalid, match="do not take create"):
+        samples.write(samples.ledger_of(known), operations.Batch(operations.parsed(known, body, budgets.Budget())).work)
