@@ -196,6 +196,71 @@ def test_an_empty_field_that_nobody_knows_is_a_mistake(ledger: Ledger) -> None:
         refusal = refused(ledger, apply("n", {"label": empty, "labels": {}}, "namespaces"))
         assert (refusal.status, pointers(refusal)) == (422, ["/label"])
     assert carry_out(ledger, apply("n", {"labels": {}, "annotations": {}}, "namespaces"))[1] is None
+    all_of_it = refused(ledger, apply("n", {"label": {"a": "1"}, "labels": {"a": 5}}, "namespaces"))
+    assert set(pointers(all_of_it)) == {"/label", "/labels/a"}
+
+
+EXTENDED = (
+    """\
+extends: namespaces
+metadata: {x-flux: {reference: {quota: {type: integer}}}}
+""",
+    """\
+extends: platform_components
+schema:
+  items:
+    properties:
+      limits: {type: object, additionalProperties: {type: object, additionalProperties: {type: integer}}}
+""",
+)
+
+
+@pytest.fixture
+def extended(tmp_path: Path) -> Ledger:
+    """With references that have fields but no patches, and with maps in a map."""
+    made = samples.ledger_of(samples.kinds_from(tmp_path, *EXTENDED))
+    create(made, "platform_components", component("app"))
+    create(made, "namespaces", namespace("n"))
+    create(made, "clusters", cluster("c1"))
+    return made
+
+
+def done(ledger: Ledger, *given: Any, actor: str = "tester") -> list[operations.Result]:
+    """With the kinds of the ledger."""
+    batch = operations.Batch(operations.parsed(ledger.kinds, {"operations": list(given)}, budgets.Budget()))
+    outcome = ledger.write_now(batch.work, Origin(actor=actor))
+    told = Past(ledger.kinds, ledger.follower.store).last_set
+    return list(batch.results(outcome.entry, partial(told, until=outcome.base_revision)))
+
+
+def replaced(kind: str, id: str, document: dict[str, Any]) -> dict[str, Any]:
+    return {"op": "replace", "kind": kind, "id": id, "document": document}
+
+
+def test_a_field_that_is_not_there_may_be_sent_empty(extended: Ledger) -> None:
+    assert done(extended, apply("app", {"limits": {}}, "platform_components"))[0].change == "unchanged"
+
+
+def test_a_key_was_last_set_when_it_was_removed_not_when_all_around_it_was(extended: Ledger) -> None:
+    mine = apply("app", {"limits": {"cpu": {"max": 1}}}, "platform_components")
+    done(extended, mine)
+    done(extended, replaced("platform_components", "app", component("app", limits={"cpu": {"min": 1}})), actor="jane")
+    done(extended, replaced("platform_components", "app", component("app")), actor="joe")
+    (result,) = done(extended, mine)
+    assert [(each["path"], each["actor"]) for each in result.kept or []] == [("/limits/cpu/max", "jane")]
+
+
+def test_a_field_went_with_its_reference_also_where_there_are_no_patches(extended: Ledger) -> None:
+    done(extended, apply("c1", {"namespaces": [{"id": "n", "quota": 1}]}))
+    done(extended, replaced("clusters", "c1", cluster("c1", namespaces=[{"id": "n"}])), actor="jane")
+    done(extended, replaced("clusters", "c1", cluster("c1", namespaces=[])), actor="joe")
+    new = apply("c1", {"namespaces": [{"id": "n", "quota": 2}]})
+    batch = operations.Batch(operations.parsed(extended.kinds, {"operations": [new]}, budgets.Budget()))
+    with pytest.raises(errors.Conflict):
+        extended.write_now(batch.work, samples.ORIGIN)
+    told = partial(Past(extended.kinds, extended.follower.store).last_set, until=batch.base_revision)
+    (conflict,) = applications.refusal(batch.conflicts, told).extra["conflicts"]
+    assert (conflict["path"], conflict["yours"], conflict["actor"]) == ("/namespaces/n/quota", 2, "joe")
 
 
 # Conflicts
@@ -215,6 +280,14 @@ def test_patches_of_what_others_unassigned_are_a_conflict(ledger: Ledger) -> Non
         apply("c1", {"node_count": -1}),
     ):
         assert refused(ledger, wrong).status == 422
+
+
+def test_a_bad_value_is_refused_as_such_also_where_others_changed_it(ledger: Ledger) -> None:
+    carry_out(ledger, apply("c1", cluster("c1", labels={"a": "1", "b": "1"})))
+    patch(ledger, "c1", {"labels": {"a": None, "b": "2"}})
+    for key in ("a", "b"):
+        refusal = refused(ledger, apply("c1", cluster("c1", labels={"a": "1", "b": "1", key: "not good!"})))
+        assert (refusal.status, pointers(refusal)) == (422, [f"/labels/{key}"])
 
 
 def test_one_refusal_names_all_conflicts_of_all_operations(ledger: Ledger) -> None:
