@@ -85,6 +85,7 @@ SUBJECTS = (
             "api/test_flux_answers.py api/test_authentication.py api/test_service_paths.py", "api/test_readers.py",
             "api/test_patience.py api/test_shutdown.py api/test_problems.py api/test_fast_path.py"),
     _module("store/deltas", 6, "property/test_delta_laws.py"),
+    _module("store/sqlite_applied", 6, "contract/test_applied_contract.py contract/test_verification.py"),
     _module("store/sqlite_bodies", 10, PAST, "contract/test_sqlite_store.py contract/test_verification.py"),
     _module("store/sqlite_names", 6, PAST, "contract/test_store_contract.py contract/test_verification.py"),
     _module("store/sqlite_past", 6, PAST, "contract/test_verification.py"),
