@@ -16,7 +16,7 @@ from flux_resourceset.json_pointers import pointer
 from flux_resourceset.kinds.model import CLUSTERS, Kind
 from flux_resourceset.overlay import Key
 
-SHOWN_CONFLICTS = 1000  # of all operations together: more than anybody decides at once
+SHOWN_CONFLICTS = 10_000  # of all operations together: one in every document of the largest batch
 _SHOWN_BYTES = 1024 * 1024  # of both sides of them, for each may be a whole document long
 
 _FIELDS_PER_STEP = 10  # to complete takes less than to look at another document
@@ -74,7 +74,7 @@ def apply(
             return Application([], [], Buried(index, id, latest))
         draft.create(kind, {"id": id, **document})
     else:
-        result = _merge(draft, index, kind, live, manager, document)
+        result = _merge(draft, index, kind, live, manager, document, force)
     draft.applied.put(key, manager, document)
     return Application([], result.kept) if force else result
 
@@ -86,6 +86,14 @@ def _check_document(kind: Kind, id: str, document: Document) -> None:
         raise rules.invalid(kind.name, id, [Violation("/id", "must equal the operation's id")])
 
 
+def _check_empty(kind: Kind, live: Document, document: Document) -> None:
+    """What is empty names nothing, and so is merged into nothing; a name that nobody knows is a mistake all the same."""
+    empty = [name for name, value in document.items() if value in ({}, [])]
+    unknown = [name for name in empty if name not in kind.properties and name not in live]
+    if unknown:
+        raise rules.invalid(kind.name, live["id"], [Violation(pointer([name]), documents.NOT_KNOWN) for name in unknown])
+
+
 def _check_methods(kind: Kind, id: str, word: str) -> None:
     level, methods = ("resource", {"post"}) if word == "create" else ("instance", {"put", "patch"})
     if methods.isdisjoint(kind.methods[level]):
@@ -93,8 +101,9 @@ def _check_methods(kind: Kind, id: str, word: str) -> None:
         raise rules.invalid(kind.name, id, [Violation("", refused)])
 
 
-def _merge(draft: Draft, index: int, kind: Kind, live: Document, manager: str, document: Document) -> Application:
+def _merge(draft: Draft, index: int, kind: Kind, live: Document, manager: str, document: Document, force: bool) -> Application:
     key, id = (kind.name, live["id"]), live["id"]
+    _check_empty(kind, live, document)
     records = draft.applied.of(key)
 
     def completed(given: Document) -> Document:
@@ -107,10 +116,20 @@ def _merge(draft: Draft, index: int, kind: Kind, live: Document, manager: str, d
     result = completed(merged.document)
     if not differences.same(result, live):
         _check_methods(kind, id, "replace")
-        draft.replace(kind, id, result)
+        try:
+            draft.replace(kind, id, result)
+        except errors.Invalid as refusal:
+            if force or not _is_theirs(refusal, merged.conflicts):
+                raise
     place = _places(draft, kind, live, document, fields)
     conflicts = [Conflict(index, place(steps), _value(yours), _value(theirs)) for steps, yours, theirs in merged.conflicts]
     return Application(conflicts, [place(steps) for steps in merged.kept])
+
+
+def _is_theirs(refusal: errors.Invalid, conflicts: Iterable[applying.Conflict]) -> bool:
+    """Whether all that is wrong is that others unassigned what is patched: then the patches are told as conflicts."""
+    gone = {pointer(steps[:2]) for steps, _, theirs in conflicts if steps[0] == applying.PATCHES and theirs is ABSENT}
+    return {violation.pointer for violation in refusal.violations} <= gone != set()
 
 
 def _fields(draft: Draft, kind: Kind) -> applying.Fields:

@@ -147,6 +147,8 @@ class _Merging:
             if place in self._others or not same(theirs, self._last.get(place, ABSENT)):
                 self.conflicts.append(Conflict(place, ABSENT, theirs))
             self._remove(place)
+        if steps[0] in self._fields.patched and _at(self._result, (PATCHES, steps[1])) == {}:
+            self._result[PATCHES].pop(steps[1])  # it has nothing to patch, also where it was sent as empty
         self._remove(steps)
 
     def _patches_of(self, steps: Steps) -> list[tuple[Steps, Any]]:

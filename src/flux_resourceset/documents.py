@@ -23,6 +23,7 @@ MAX_BYTES = 1024 * 1024  # of one document: Flux takes no answer of that size
 MAX_VALUES = 100_000  # in one document; a cluster with as many references as Flux takes has less
 ALL_AT_ONCE = 4_000_000  # bytes × values, of documents of which all violations are told: 20 KB with 200 values
 TOO_LARGE = f"has more than {MAX_BYTES} bytes or {MAX_VALUES} values, for which no answer to Flux has room"
+NOT_KNOWN = "is not a known field"
 MAX_INTEGER = 2**53 - 1  # Flux reads numbers as float64; larger integers lose digits
 
 SECRET_ENDINGS = (
@@ -188,7 +189,7 @@ def _explained(error: jsonschema_rs.ValidationError) -> Iterator[Violation]:
             yield Violation(pointer([*path, kind.property]), "is required")
         case "additionalProperties" | "unevaluatedProperties":
             for name in kind.unexpected:
-                yield Violation(pointer([*path, name]), "is not a known field")
+                yield Violation(pointer([*path, name]), NOT_KNOWN)
         case "propertyNames":
             inner = kind.error
             for violation in _explained(inner):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from flux_resourceset import changes, differences, documents, drafts, effects, errors, fleet, imports, overlay, records
+from flux_resourceset import changes, differences, documents, drafts, effects, errors, fleet, imports, overlay
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Decommissioned, Document, Entry, Stored, Tombstone
 from flux_resourceset.effects import Effect
@@ -50,19 +50,6 @@ def check(kinds: Kinds, export: Export, source: str) -> None:
     buried = {(tombstone.dns, tombstone.id) for tombstone in export.tombstones if tombstone.dns not in living}
     if {(tombstone.dns, tombstone.id) for tombstone in replay.tombstones.values()} != buried:
         raise errors.Invalid(f"{source}: the history does not lead to the tombstones")
-    _check_applied(export, source)
-
-
-def _check_applied(export: Export, source: str) -> None:
-    """Each stands beside a document of the file, once for a manager."""
-    there = {(name, document["id"]) for name, of_kind in export.documents.items() for document in of_kind}
-    seen: set[tuple[str, str, str]] = set()
-    for each in export.applied or ():
-        key = (each.kind, each.id, each.manager)
-        if each.document is None or key[:2] not in there or key in seen or not records.is_manager(each.manager):
-            what = f"what {each.manager!r} applied to {each.kind} {each.id!r}"
-            raise errors.Invalid(f"{source}: {what} cannot stand beside the documents of the file")
-        seen.add(key)
 
 
 def _bodies(kinds: Kinds, replay: Replay) -> dict[str, dict[str, Document]]:

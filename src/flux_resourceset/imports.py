@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from flux_resourceset import changes, documents, drafts, effects, errors, fleet, names, outcomes, plans, rules
+from flux_resourceset import changes, documents, drafts, effects, errors, fleet, names, outcomes, plans, records, rules
 from flux_resourceset.changes import Applied, Document, Entry, Forgone, Tombstone
 from flux_resourceset.effects import ClusterEffect, Effect
 from flux_resourceset.errors import Violation
@@ -46,7 +46,7 @@ class Export(msgspec.Struct):
     checksum: str
     deleted_by_force: list[Forgone] | None = None  # what references may lack; the first release did not tell
     history: list[Entry] | None = None
-    applied: list[Applied] | None = None  # comes with the history, and goes with it
+    applied: list[Applied] | None = None  # comes with the history
 
     @property
     def count(self) -> int:
@@ -82,6 +82,18 @@ def _problems(kinds: Kinds, export: Export) -> Iterator[str]:
             yield f"tombstones: {tombstone.dns!r} is no DNS name"
         elif not names.is_dns_label(tombstone.id):
             yield f"tombstones: {tombstone.id!r} is no id of a cluster"
+    yield from _wrong_records(export)
+
+
+def _wrong_records(export: Export) -> Iterator[str]:
+    """Each stands beside a document of the file, once for a manager."""
+    there = {(name, str(document.get("id"))) for name, of_kind in export.documents.items() for document in of_kind}
+    seen: set[tuple[str, str, str]] = set()
+    for each in export.applied or ():
+        key = (each.kind, each.id, each.manager)
+        if each.document is None or key[:2] not in there or key in seen or not records.is_manager(each.manager):
+            yield f"what {each.manager!r} applied to {each.kind} {each.id!r} cannot stand beside the documents of the file"
+        seen.add(key)
 
 
 def repeated(name: str, field: str, documents_of_kind: list[Document]) -> list[str]:
@@ -115,6 +127,8 @@ def importing(
             if not merge and export.documents[kind.name] and "post" not in kind.methods["resource"]:
                 draft.warn(f"{len(export.documents[kind.name])} {kind.name} come along, though the API lets nobody create them")
         _bury(draft, export)
+        for each in export.applied or ():
+            draft.applied.put((each.kind, each.id), each.manager, each.document or {})
 
     return work
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,7 +36,7 @@ _GOES_WITH = {
     "revive": ("apply",),
     "keep": ("prune",),
 }
-_NOT_KNOWN = "is not a known field"
+_NAMES = re.compile(r"\w+")  # of a place in an operation, as msgspec writes it: clusters[0]
 
 Selection = tuple[str | None, str | None]  # selector and environment
 
@@ -74,7 +75,7 @@ def parsed(kinds: Kinds, body: Any, budget: Budget) -> list[Operation]:
     """The operations of a request's body, or everything that is wrong with them."""
     if not isinstance(body, dict) or not isinstance(body.get("operations"), list):
         raise _wrong([Violation("/operations", "must be an array of operations")])
-    unknown = [Violation(pointer([name]), _NOT_KNOWN) for name in body if name != "operations"]
+    unknown = [Violation(pointer([name]), documents.NOT_KNOWN) for name in body if name != "operations"]
     if len(body["operations"]) > MAX_DOCUMENTS:
         raise _wrong([Violation("/operations", f"has more than {MAX_DOCUMENTS} operations; split the batch")])
     operations, violations, failing = [], unknown[: errors.MAX_VIOLATIONS], []
@@ -88,7 +89,8 @@ def parsed(kinds: Kinds, body: Any, budget: Budget) -> list[Operation]:
             mistakes = [Violation(pointer(["operations", index, name]), text) for name, text in found]
             operations.append(operation)
         except msgspec.ValidationError as exc:
-            mistakes = [Violation(pointer(["operations", index]), str(exc))]
+            text, _, place = str(exc).partition(" - at `$.")
+            mistakes = [Violation(pointer(["operations", index, *_NAMES.findall(place)]), text)]
         violations += mistakes
         failing += [index] if mistakes else []
         if len(violations) >= errors.MAX_VIOLATIONS:
@@ -113,7 +115,7 @@ def _check_names(item: Any) -> None:
 
 def _unknown_fields(item: dict[str, Any]) -> Iterator[tuple[str, str]]:
     unknown = (name for name in item if name not in Operation.__struct_fields__)
-    return ((name, _NOT_KNOWN) for name in itertools.islice(unknown, errors.MAX_VIOLATIONS))
+    return ((name, documents.NOT_KNOWN) for name in itertools.islice(unknown, errors.MAX_VIOLATIONS))
 
 
 def _wrong(violations: list[Violation]) -> errors.Invalid:
@@ -161,8 +163,10 @@ def _mistakes(kinds: Kinds, operation: Operation, wrong_selectors: dict[str, str
 
 
 def _mistakes_of_managers(operation: Operation) -> Iterator[tuple[str, str]]:
-    if operation.manager is None or not records.is_manager(operation.manager):
-        yield "manager", "is required: who applies, as 1 to 64 characters of a-z, 0-9, . and -"
+    if operation.manager is None:
+        yield "manager", "is required: who applies"
+    elif not records.is_manager(operation.manager):
+        yield "manager", "must have 1 to 64 characters of a-z, 0-9, . and -"
     if operation.op == "apply":
         return
     if operation.id:

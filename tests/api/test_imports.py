@@ -73,6 +73,27 @@ def test_the_history_of_an_export_stays_out_of_an_import_over_http(demo: httpx.C
     assert len(empty.get("/changes").json()) == 1
 
 
+def test_what_managers_applied_comes_along_with_the_documents(demo: httpx.Client, empty: httpx.Client) -> None:
+    def applied(client: httpx.Client, labels: dict[str, str]) -> httpx.Response:
+        named = {"op": "apply", "kind": "namespaces", "id": "podinfo", "manager": "ci", "document": {"labels": labels}}
+        return client.post("/batch", json={"operations": [named]})
+
+    applied(demo, {"one": "1", "two": "1"}).raise_for_status()
+    demo.patch("/namespaces/podinfo", json={"labels": {"two": "hotfix"}}).raise_for_status()
+    with_history = demo.get("/export", params={"history": "true"}).json()
+    for query in ("", "?merge=true"):
+        empty.post(f"/import{query}", json=with_history).raise_for_status()
+        (result,) = applied(empty, {"two": "1"}).json()["results"]
+        assert "one" not in result["after"]["labels"]
+        assert [each["path"] for each in result["kept"]] == ["/labels/two"]
+
+
+def test_what_was_applied_to_nothing_is_no_part_of_an_export(demo: httpx.Client, empty: httpx.Client) -> None:
+    stray = {"kind": "namespaces", "id": "nobody", "manager": "ci", "document": {}}
+    problem = assert_problem(empty.post("/import", json=signed({**export_of(demo), "applied": [stray]})), 422)
+    assert "'nobody'" in problem["detail"]
+
+
 def test_a_store_that_is_not_empty_needs_merge(demo: httpx.Client) -> None:
     export = export_of(demo)
     problem = assert_problem(demo.post("/import", json=export), 409, "conflict")

@@ -145,6 +145,17 @@ def test_prune_deletes_what_this_manager_no_longer_applies(cli: Cli, api: httpx.
     assert [api.get(f"/namespaces/{id}").status_code for id in ("pruned-a", "pruned-shared", "not-mine")] == [200, 200, 200]
 
 
+def test_a_dry_run_counts_what_would_be_pruned(cli: Cli, api: httpx.Client) -> None:
+    mine = ("--manager", "counter")
+    assert applied(cli, *(namespace(f"counted-out-{number}") for number in range(3)), words=mine).code == 0
+    left = json.dumps(namespace("counted-out-0"))
+    for command, code in (("apply", 0), ("diff", 1)):
+        words = ("--dry-run",) if command == "apply" else ()
+        done = cli(command, "-f", "-", *mine, "--prune", *words, "-o", "table", stdin=left)
+        assert (done.code, done.err) == (code, "would prune 2, 1 unchanged; nothing was changed\n"), done
+    assert api.get("/namespaces/counted-out-1").status_code == 200
+
+
 def test_prune_of_clusters_keeps_to_the_environment(cli: Cli, api: httpx.Client) -> None:
     mine = ("--manager", "by-environment")
     here, there = cluster("prune-dev"), cluster("prune-qa", environment="qa")
@@ -192,6 +203,7 @@ def test_what_narrows_a_prune_needs_one(cli: Cli, words: tuple[str, ...], wanted
     assert wanted in line
 
 
-def test_a_manager_has_a_plain_name(cli: Cli) -> None:
-    (line,) = cli.refused(3, "apply", "-f", "-", "--manager", "Not Good", stdin=json.dumps(namespace("unmanaged")))
+@pytest.mark.parametrize("name", ["Not Good", ""])  # empty, as an unset variable makes it
+def test_a_manager_has_a_plain_name(cli: Cli, name: str) -> None:
+    (line,) = cli.refused(3, "apply", "-f", "-", "--manager", name, stdin=json.dumps(namespace("unmanaged")))
     assert "manager" in line

@@ -19,6 +19,27 @@ EXPLAINED: dict[str, str] = {
     f"{_SRC}/rules.py _warnings: continue → pass": (
         "a reference that pins no version gives nothing to doubt; this only saves looking its definition up"
     ),
+    f"{_SRC}/applications.py prune: draft.applied.load(candidates) → pass": "they are read one by one, alike",
+    f"{_SRC}/records.py Applications.load: unknown = [key for key in dict.fromkeys(keys) if key not in self._known] → "
+    "unknown = [key for key in dict.fromkeys(keys) if True]": "what is read again is the same; this only saves reading it",
+    **dict.fromkeys(
+        [
+            f"{_SRC}/applications.py _places.place: references = [(name, steps[1]) for name in holders if len(steps) > 2] → "
+            f"references = [(name, steps[1]) for name in holders if {condition}]"
+            for condition in ("True", "(len(steps) >= 2)")
+        ],
+        "a reference is its own cause, and one that is no array of references is refused before",
+    ),
+    f"{_SRC}/applying.py _Merging.__init__: self._last = self._new if same(last, new) else names(last, fields, completed(last)) "
+    "# mostly it is the same again → self._last = self._new if False else names(last, fields, completed(last)) "
+    "# mostly it is the same again": "equal documents name the same; this only saves completing one of them",
+    f"{_SRC}/applying.py _Merging._patches_of: return [] if values is ABSENT else "
+    "list(_leaves(values, values, (PATCHES, steps[1]))) → return [] if False else "
+    "list(_leaves(values, values, (PATCHES, steps[1])))": "what is not there differs from nothing, and cannot be removed",
+    f"{_SRC}/applying.py _Merging._default: if len(steps) > 1: # nothing beside it matters → if False: "
+    "# nothing beside it matters": "what stands beside it completes nothing in it; this only saves completing the whole",
+    f"{_SRC}/applying.py _Merging._default: document = {{name: {{steps[1]: part[steps[1]]}} if name == PATCHES else part}} → "
+    "document = {name: {steps[1]: part[steps[1]]} if False else part}": "patches complete nothing; this only saves looking",
     f"{_SRC}/http/poll.py Fast.answer: if end < 0: → if (end <= 0):": "the end is looked for behind the start of the line",
     f'{_SRC}/http/poll.py Fast.answer: if not (data.startswith(_START) and data.endswith(b"\\r\\n\\r\\n")) '
     'or len(data) > MAX_HEAD_BYTES: → if not (data.startswith(_START) and data.endswith(b"\\r\\n\\r\\n")) '

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flux_resourceset import applications, budgets, drafts, errors, operations
+from flux_resourceset import applications, budgets, documents, drafts, errors, operations
 from flux_resourceset.changes import Entry, Origin
 from flux_resourceset.history import Past
 from flux_resourceset.kinds import kind_files
@@ -68,6 +68,20 @@ def patch(ledger: Ledger, id: str, document: dict[str, Any], kind: str = "cluste
 
 def applied(ledger: Ledger, id: str, kind: str = "clusters") -> dict[str, Any]:
     return ledger.follower.store.applied([(kind, id)]).get((kind, id), {})
+
+
+class Counting(budgets.Budget):
+    spent: float = 0
+
+    def spend(self, steps: float = 1) -> None:
+        self.spent += steps
+
+
+def spent(ledger: Ledger, *given: Any) -> float:
+    """The steps that operations take."""
+    budget = Counting()
+    batch_of(*given).work(drafts.Draft(ledger.fleet.copied(), budget, stored=ledger.follower.store))
+    return budget.spent
 
 
 # What is merged
@@ -141,7 +155,139 @@ def test_a_reference_goes_with_its_patches(ledger: Ledger) -> None:
     assert (stored(ledger, "clusters", "c1")["platform_components"], stored(ledger, "clusters", "c1")["patches"]) == ([], {})
 
 
+def test_empty_patches_name_nothing_and_go_with_their_reference(ledger: Ledger) -> None:
+    mine = cluster("c1", platform_components=[{"id": "app"}], patches={"app": {}})
+    carry_out(ledger, apply("c1", mine))
+    carry_out(ledger, apply("c1", cluster("c1")))
+    assert (stored(ledger, "clusters", "c1")["platform_components"], stored(ledger, "clusters", "c1")["patches"]) == ([], {})
+    carry_out(ledger, apply("c1", {**mine, "patches": {"app": {"a": 1}}}))
+    carry_out(ledger, apply("c1", cluster("c1", patches={"app": {}})))
+    assert (stored(ledger, "clusters", "c1")["platform_components"], stored(ledger, "clusters", "c1")["patches"]) == ([], {})
+
+
+def test_what_the_batch_did_not_change_is_told_with_who_did(ledger: Ledger) -> None:
+    mine = cluster("c1", node_count=1, labels={"a": "1"})
+    carry_out(ledger, apply("c1", mine))
+    patch(ledger, "c1", {"node_count": 2})
+    relabel = {"op": "patch", "kind": "clusters", "id": "c1", "document": {"labels": {"a": "2"}}}
+    ((result,), entry) = carry_out(ledger, relabel, apply("c1", mine))
+    assert entry is not None
+    assert result.kept == [
+        {"path": "/node_count", "actor": "joe", "revision": entry.revision - 1},
+        {"path": "/labels/a", "actor": "tester", "revision": entry.revision},
+    ]
+
+
+def test_patches_of_what_others_assigned_went_when_they_were_removed(ledger: Ledger) -> None:
+    """Not when the reference was, which this manager does not name."""
+    create(ledger, "clusters", cluster("c1", platform_components=[{"id": "app"}]))
+    mine = {"patches": {"app": {"a": 1}}}
+    carry_out(ledger, apply("c1", mine))
+    patch(ledger, "c1", {"patches": {"app": None}})
+    carry_out(ledger, {"op": "unassign", "kind": "platform_components", "id": "app", "clusters": ["c1"]}, actor="jane")
+    ((result,), _) = carry_out(ledger, apply("c1", mine))
+    assert [(each["path"], each["actor"]) for each in result.kept or []] == [("/patches/app/a", "joe")]
+
+
+def test_an_empty_field_that_nobody_knows_is_a_mistake(ledger: Ledger) -> None:
+    create(ledger, "namespaces", namespace("n"))
+    nothings: tuple[Any, ...] = ({}, [])
+    for empty in nothings:
+        refusal = refused(ledger, apply("n", {"label": empty, "labels": {}}, "namespaces"))
+        assert (refusal.status, pointers(refusal)) == (422, ["/label"])
+    assert carry_out(ledger, apply("n", {"labels": {}, "annotations": {}}, "namespaces"))[1] is None
+    all_of_it = refused(ledger, apply("n", {"label": {"a": "1"}, "labels": {"a": 5}}, "namespaces"))
+    assert set(pointers(all_of_it)) == {"/label", "/labels/a"}
+
+
+EXTENDED = (
+    """\
+extends: namespaces
+metadata: {x-flux: {reference: {quota: {type: integer}}}}
+""",
+    """\
+extends: platform_components
+schema:
+  items:
+    properties:
+      limits: {type: object, additionalProperties: {type: object, additionalProperties: {type: integer}}}
+""",
+)
+
+
+@pytest.fixture
+def extended(tmp_path: Path) -> Ledger:
+    """With references that have fields but no patches, and with maps in a map."""
+    made = samples.ledger_of(samples.kinds_from(tmp_path, *EXTENDED))
+    create(made, "platform_components", component("app"))
+    create(made, "namespaces", namespace("n"))
+    create(made, "clusters", cluster("c1"))
+    return made
+
+
+def done(ledger: Ledger, *given: Any, actor: str = "tester") -> list[operations.Result]:
+    """With the kinds of the ledger."""
+    batch = operations.Batch(operations.parsed(ledger.kinds, {"operations": list(given)}, budgets.Budget()))
+    outcome = ledger.write_now(batch.work, Origin(actor=actor))
+    told = Past(ledger.kinds, ledger.follower.store).last_set
+    return list(batch.results(outcome.entry, partial(told, until=outcome.base_revision)))
+
+
+def replaced(kind: str, id: str, document: dict[str, Any]) -> dict[str, Any]:
+    return {"op": "replace", "kind": kind, "id": id, "document": document}
+
+
+def test_a_field_that_is_not_there_may_be_sent_empty(extended: Ledger) -> None:
+    assert done(extended, apply("app", {"limits": {}}, "platform_components"))[0].change == "unchanged"
+
+
+def test_a_key_was_last_set_when_it_was_removed_not_when_all_around_it_was(extended: Ledger) -> None:
+    mine = apply("app", {"limits": {"cpu": {"max": 1}}}, "platform_components")
+    done(extended, mine)
+    done(extended, replaced("platform_components", "app", component("app", limits={"cpu": {"min": 1}})), actor="jane")
+    done(extended, replaced("platform_components", "app", component("app")), actor="joe")
+    (result,) = done(extended, mine)
+    assert [(each["path"], each["actor"]) for each in result.kept or []] == [("/limits/cpu/max", "jane")]
+
+
+def test_a_field_went_with_its_reference_also_where_there_are_no_patches(extended: Ledger) -> None:
+    done(extended, apply("c1", {"namespaces": [{"id": "n", "quota": 1}]}))
+    done(extended, replaced("clusters", "c1", cluster("c1", namespaces=[{"id": "n"}])), actor="jane")
+    done(extended, replaced("clusters", "c1", cluster("c1", namespaces=[])), actor="joe")
+    new = apply("c1", {"namespaces": [{"id": "n", "quota": 2}]})
+    batch = operations.Batch(operations.parsed(extended.kinds, {"operations": [new]}, budgets.Budget()))
+    with pytest.raises(errors.Conflict):
+        extended.write_now(batch.work, samples.ORIGIN)
+    told = partial(Past(extended.kinds, extended.follower.store).last_set, until=batch.base_revision)
+    (conflict,) = applications.refusal(batch.conflicts, [], told).extra["conflicts"]
+    assert (conflict["path"], conflict["yours"], conflict["actor"]) == ("/namespaces/n/quota", 2, "joe")
+
+
 # Conflicts
+
+
+def test_patches_of_what_others_unassigned_are_a_conflict(ledger: Ledger) -> None:
+    create(ledger, "clusters", cluster("c1", platform_components=[{"id": "app"}]))
+    carry_out(ledger, apply("c1", {"patches": {"app": {"a": 1}}}))
+    carry_out(ledger, {"op": "unassign", "kind": "platform_components", "id": "app", "clusters": ["c1"]}, actor="joe")
+    refusal = refused(ledger, apply("c1", {"patches": {"app": {"a": 2}}}))
+    (conflict,) = refusal.extra["conflicts"]
+    assert (refusal.code, conflict["path"], conflict["theirs"], conflict["actor"]) == ("conflict", "/patches/app/a", None, "joe")
+    for wrong in (
+        apply("c1", {"patches": {"app": {"a": 2}}}, force=True),  # it has nothing to patch
+        apply("c1", {"patches": {"app": {"a": 2}, "db": {"a": 1}}}),  # this one nobody took away
+        apply("c1", {"patches": {"app": {"a": 2}}, "node_count": -1}),
+        apply("c1", {"node_count": -1}),
+    ):
+        assert refused(ledger, wrong).status == 422
+
+
+def test_a_bad_value_is_refused_as_such_also_where_others_changed_it(ledger: Ledger) -> None:
+    carry_out(ledger, apply("c1", cluster("c1", labels={"a": "1", "b": "1"})))
+    patch(ledger, "c1", {"labels": {"a": None, "b": "2"}})
+    for key in ("a", "b"):
+        refusal = refused(ledger, apply("c1", cluster("c1", labels={"a": "1", "b": "1", key: "not good!"})))
+        assert (refusal.status, pointers(refusal)) == (422, [f"/labels/{key}"])
 
 
 def test_one_refusal_names_all_conflicts_of_all_operations(ledger: Ledger) -> None:
@@ -371,6 +517,43 @@ def test_records_survive_a_restart(tmp_path: Path) -> None:
         store.close()
 
 
+def test_without_a_store_nothing_was_applied(ledger: Ledger) -> None:
+    create(ledger, "namespaces", namespace("n", labels={"a": "1"}))
+    draft = drafts.Draft(ledger.fleet.copied())
+    batch_of(apply("n", {}, "namespaces"), prune("n", kind="namespaces")).work(draft)
+    assert [(each.id, each.manager) for each in draft.applications()] == [("n", "ci")]
+
+
+# Bounds
+
+
+def test_a_document_that_no_answer_has_room_for_is_refused_before_it_is_merged(ledger: Ledger) -> None:
+    create(ledger, "clusters", cluster("c1"))
+    large = {"labels": {}, "patches": {"app": {"a": "x" * documents.MAX_BYTES}}}
+    many: dict[str, Any] = {"platform_components": [{}] * (3 * documents.MAX_VALUES)}
+    for document in (large, many):
+        draft = drafts.Draft(ledger.fleet.copied(), Counting())
+        with pytest.raises(errors.Invalid) as caught:
+            applications.apply(draft, 0, KNOWN.clusters, "c1", "ci", document, force=True, revive=False)
+        assert [each.message for each in caught.value.violations] == [documents.TOO_LARGE]
+        assert draft.budget.spent == 0  # type: ignore[attr-defined]
+
+
+def test_merging_spends_what_there_is_to_complete(ledger: Ledger) -> None:
+    scalars = {"node_count": 1, "vm_image": "x", "k0s_version": "y"}
+    create(ledger, "clusters", cluster("c1", **scalars, labels={"a": "1", "b": "1"}))
+    create(ledger, "clusters", cluster("c2", **scalars, labels={"a": "1", "b": "1", "c": "1"}))
+    assert spent(ledger, apply("c1", {})) == 3  # the operation, what it names, and the document
+    assert spent(ledger, apply("c2", {})) > spent(ledger, apply("c1", {}))
+    many = {"labels": {f"label-{number}": "1" for number in range(400)}}
+    assert spent(ledger, apply("c1", many)) - spent(ledger, apply("c1", {})) >= 2 * 400 / 10
+
+
+def test_pruning_spends_what_there_is_to_select_from(ledger: Ledger) -> None:
+    carry_out(ledger, *(apply(f"c{number}", cluster(f"c{number}")) for number in range(10)))
+    assert spent(ledger, prune(selector="a=b")) >= 10
+
+
 # Prune
 
 
@@ -424,6 +607,11 @@ def refused_late(ledger: Ledger, *given: Any) -> errors.Refusal:
         (apply("c1", {}, manager=""), "/operations/0/manager"),
         (apply("c1", {}, manager="Me"), "/operations/0/manager"),
         (apply("c1", {}, manager="x" * 65), "/operations/0/manager"),
+        (apply("c1", {}, manager="a\n"), "/operations/0/manager"),
+        (apply("c1", {}, manager=5), "/operations/0/manager"),  # type: ignore[arg-type]
+        (apply("c1", {}, force="yes"), "/operations/0/force"),
+        (apply("c1", {}, revive=1), "/operations/0/revive"),
+        (prune(5), "/operations/0/keep/0"),  # type: ignore[arg-type]
         ({"op": "apply", "kind": "clusters", "id": "c1", "manager": "ci"}, "/operations/0/document"),
         (apply("c1", []), "/operations/0/document"),  # type: ignore[arg-type]
         (apply("c1", {}, keep=["c1"]), "/operations/0/keep"),
@@ -466,3 +654,10 @@ def test_a_kind_takes_what_its_methods_take(tmp_path: Path) -> None:
         tried({"size": 3})
     with pytest.raises(errors.Invalid, match="do not take prune"):
         operations.parsed(known, {"operations": [prune(kind="widgets")]}, budgets.Budget())
+
+
+def test_a_kind_without_post_takes_no_new_document(tmp_path: Path) -> None:
+    known = samples.kinds_from(tmp_path, samples.PLAIN + "methods: {resource: [get], instance: [get, put]}\n")
+    body = {"operations": [apply("w", {}, "widgets")]}
+    with pytest.raises(errors.Invalid, match="do not take create"):
+        samples.write(samples.ledger_of(known), operations.Batch(operations.parsed(known, body, budgets.Budget())).work)

@@ -173,6 +173,13 @@ REFERENCES: list[Any] = [
         {"plain": [ref("r")]}, {}, {"plain": [ref("r")], "patches": {"r": {"k": 1}}},
         {"plain": [], "patches": {"r": {"k": 1}}}, [], [],
     ),
+    # of an array without patches, with the id of one that has some
+    ({"plain": [R]}, {"plain": [R]}, {"plain": []}, {"plain": []}, [], ["/plain/r"]),
+    ({"plain": [R], "refs": [R]}, {"plain": [R]}, {"plain": [R], "refs": [R]}, {"plain": [R], "refs": []}, [], []),
+    (
+        {"plain": [R]}, {"plain": [ref("r", tag="2")]}, {"plain": []},
+        {"plain": [ref("r", tag="2")]}, [("/plain/r/tag", "2", None)], [],
+    ),
 ]  # fmt: skip
 
 
@@ -206,6 +213,38 @@ def test_patches_are_merged_by_key(last: Any, new: Any, live: Any, document: Any
 def test_a_dropped_reference_whose_patches_another_manager_names_is_a_conflict() -> None:
     found = merged(patched(k=1), {}, patched(k=1), {"patches": {"r": {"k": 1}}})
     assert found == ({"refs": []}, [("/patches/r/k", None, 1)], [])
+
+
+def test_references_of_two_arrays_that_share_their_patches_go_together() -> None:
+    mine = {"refs": [ref("r")], "plain": [ref("r")], "patches": {"r": {"k": 1}}}
+    found = applying.merged(mine, {}, mine, (), lambda document: document, applying.Fields(["refs", "plain"], ["refs", "plain"]))
+    assert (found.document, found.conflicts) == ({"refs": [], "plain": []}, ())
+
+
+# Defaults
+
+
+def test_a_field_goes_back_to_the_default_that_fits_what_is_applied() -> None:
+    """Where the default of one field depends on another."""
+
+    def dependent(document: dict[str, Any]) -> dict[str, Any]:
+        return {"ring": "small" if document.get("size", 1) < 3 else "large", **document}
+
+    mine = {"size": 5, "ring": "own"}
+    found = applying.merged(mine, {"size": 1}, mine, (), dependent, FIELDS)
+    assert (dependent(found.document), found.conflicts) == ({"size": 1, "ring": "small"}, ())
+
+
+def test_fields_of_references_are_compared_as_they_are_stored() -> None:
+    sent = {"refs": [ref("r", hosts=[{"name": "a"}])]}
+
+    def full(document: dict[str, Any]) -> dict[str, Any]:
+        refs = document.get("refs", [])
+        return {**document, "refs": [{**each, "hosts": [{"port": 80, **host} for host in each["hosts"]]} for each in refs]}
+
+    found = applying.merged(None, sent, full(sent), (), full, FIELDS)
+    assert (found.document, found.conflicts) == (full(sent), ())
+    assert applying.merged(sent, sent, full(sent), (), full, FIELDS).kept == ()
 
 
 # What changes its shape

@@ -220,7 +220,7 @@ def _problems() -> dict[str, Schema]:
         "users": array({"type": "string"}, "Who uses the document; the first 20."),
         "count": {"type": "integer", "minimum": 1, "description": "How many use the document, or are frozen."},
         "index": {"type": "integer", "minimum": 0, "description": "The operation of a batch that it is about."},
-        "conflicts": array(ref("Conflict"), "What others changed meanwhile: of a revert the first 100, of an apply 1,000."),
+        "conflicts": array(ref("Conflict"), "What others changed meanwhile: of a revert the first 100, of an apply 10,000."),
         "conflicts_total": {"type": "integer", "minimum": 1, "description": "How many there are."},
         **application_schemas.DECOMMISSIONED,
         "oldest": {"type": "integer", "minimum": 0, "description": "The oldest revision that can be asked for."},

@@ -78,7 +78,8 @@ def _prunes(session: Session, documents: Sequence[Document]) -> Iterator[batches
 
 
 def _manager(session: Session) -> str:
-    return session.values.text("manager") or _MANAGER
+    """An empty name, as an unset variable gives it, is not left out: the server refuses it."""
+    return session.values.required("manager") if "manager" in session.values else _MANAGER
 
 
 def _shown(results: batches.Results) -> batches.Results:

@@ -140,7 +140,7 @@ def _shown(value: Any) -> str:
 
 def _conditional(counted: dict[str, int]) -> str:
     """What a dry run counted: it would create, update, delete and prune so many; what is unchanged is so already."""
-    would = [f"{name} {counted[name]}" for name in ("create", "update", "delete", "prune") if name in counted]
+    would = [f"{name} {counted[name]}" for name in printing.PAST if name in counted and name != "unchanged"]
     same = counted.get("unchanged")
     parts = [f"would {', '.join(would)}"] if would else []
     return ", ".join([*parts, *([f"{same} unchanged"] if same else [])])
