@@ -174,7 +174,7 @@ _HINTS = {
         "perhaps `required`).",
         "nothing",
     ),
-    "overrides": ("Reference fields that beat the definition's field of the same name, unless null.", "none"),
+    "overrides": ("Fields of a reference that override the definition's field of the same name, unless they are null.", "none"),
     "nest": ("Fields of the answer that are gathered under a name.", "none"),
     "patches": ("Whether `cluster.patches[id]` goes into the answer as `patches`.", "`false`"),
     "patch_keys": ("The format that keys of patches must have, where what is patched is as in `where`.", "`helm-path`"),

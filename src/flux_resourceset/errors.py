@@ -131,7 +131,7 @@ class Compacted(Refusal):
 
     @classmethod
     def below(cls, base: int, what: str) -> Compacted:
-        return cls(f"{what} was folded away; the oldest that can be asked for is revision {base}", extra={"oldest": base})
+        return cls(f"{what} was compacted; the oldest that can be asked for is revision {base}", extra={"oldest": base})
 
 
 class PreconditionFailed(Refusal):

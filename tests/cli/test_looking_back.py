@@ -111,9 +111,9 @@ def test_points_that_are_none_are_told_in_the_servers_words(cli: Cli, then: int)
 
 def test_what_was_folded_away_is_one_clear_line(compacted: Cli) -> None:
     (line,) = compacted.refused(4, "namespace", "list", "--at", "1")
-    assert "folded away; the oldest that can be asked for is revision" in line
+    assert "compacted; the oldest that can be asked for is revision" in line
     (line,) = compacted.refused(2, "diff", "--from", "1")
-    assert "folded away" in line
+    assert "compacted" in line
 
 
 def test_inputs_of_then_also_of_a_cluster_that_is_no_more(cli: Cli, api: httpx.Client, then: int) -> None:

@@ -128,8 +128,8 @@ def test_one_change_is_shown_as_a_whole_with_those_that_changed_alike_together(c
     ]  # fmt: skip
     shown = cli.on_terminal("changes", revision, size=(80, 100)).out
     assert "whole-7 and 3 more; -o wide names all" in shown
-    assert '\x1b[31m- /labels/old: "x"' in shown
-    assert '\x1b[32m+ /labels/old: "y"' in shown
+    assert '\x1b[31m  - /labels/old: "x"' in shown
+    assert '\x1b[32m  + /labels/old: "y"' in shown
     assert cli.ok("changes", revision, "-o", "json").data["revision"] == int(revision)
     assert cli.refused(2, "changes", revision, "--kind", "namespace")
     assert cli.refused(4, "changes", "999999")

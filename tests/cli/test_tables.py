@@ -153,6 +153,7 @@ def test_templates_and_columns_print_as_kubectl_does(fleet: Cli) -> None:
     assert fleet.ok("namespace", "list", "-o", "jsonpath={.items[*].nothing}").out == ""
     tags = fleet.ok("component", "list", "-o=custom-columns=ID:.id,TAG:.oci_tag,NO:.nothing").out.splitlines()
     assert [line.split() for line in tags] == [["ID", "TAG", "NO"], [COMPONENT, "v1.2.3-rc.4", "<none>"]]
+    assert fleet.ok("changes", "--no-headers", "-o=custom-columns=FOR:.on_behalf_of").out.split() == ["<none>"] * 3
     assert fleet.ok("changes", "-o", "jsonpath={.items[0].revision}").out == "3"
     assert fleet.ok("changes", "1", "-o", "jsonpath={.revision}").out == "1"
     assert fleet.ok("tags", "-o", "jsonpath={.items[*].catalog}").out == "0 1"

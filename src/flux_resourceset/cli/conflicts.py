@@ -46,7 +46,7 @@ def _line(item: Mapping[str, Any]) -> str:
 def origin(item: Mapping[str, Any]) -> str:
     """Who last set a field, as far as the log still tells."""
     if item.get("revision") is None:
-        return "by a change that was folded away"
+        return "by a change that was compacted"
     for_whom = f" for {item['on_behalf_of']}" if item.get("on_behalf_of") else ""
     return f"by {item.get('actor')}{for_whom}, revision {item['revision']}"
 

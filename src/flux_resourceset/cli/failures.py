@@ -17,9 +17,9 @@ MEANINGS = {
     DIFFERENT: "`diff` found a difference",
     USAGE: "the command line, a file or the configuration is wrong; for `diff`, any error",
     REFUSED: "refused: a document breaks its rules, or the token does not have the right",
-    NOT_FOUND: "something that was named does not exist, or was folded away",
+    NOT_FOUND: "something that was named does not exist, or was compacted",
     UNREACHABLE: "the server cannot be reached, failed, or gave an answer that is not understood",
-    CONFLICT: "conflict: it exists with other content, is in use, somebody else changed it, or a guard or a freeze holds it up",
+    CONFLICT: "conflict: it exists with other content, is in use, somebody else changed it, or a guard or a freeze blocks it",
 }
 
 

@@ -143,7 +143,7 @@ _HEADERS: dict[str, Schema] = {
         "schema": {"type": "integer", "minimum": 1, "example": 2},
     },
     "X-Warning": {
-        "description": "What can hardly be meant, though it is allowed; once for each, absent when there is none.",
+        "description": "A warning about what is allowed but is probably a mistake; repeated for each warning.",
         "schema": {"type": "string", "example": "oci_tag 2.0.0 and component_version 1.0.0 disagree; oci_tag counts"},
     },
     "X-Request-Id": {
@@ -211,7 +211,7 @@ def _parameters() -> dict[str, Schema]:
         ),
         "LastEventId": header(
             "Last-Event-ID",
-            "Of a stream: go on after this event, by its id; what is none is 400. It wins over since_revision.",
+            "Of a stream: continue after the event with this id; anything else is 400. It takes precedence over since_revision.",
             {"type": "string", "example": "4f1d2c-12"},
         ),
         "Offset": query("offset", "Pass over so many.", {"type": "integer", "minimum": 0, "maximum": _MAX_WHOLE, "default": 0}),

@@ -9,7 +9,7 @@ from flux_resourceset.openapi.conversion import nullable
 from flux_resourceset.openapi.words import array, members, ref, text
 
 _MANAGER = text("Who applies: each keeps what it applied last.", pattern="^[a-z0-9.-]{1,64}$", example="ci")
-_ACTOR = text("Name of the token of the change that last set it; null if that was folded away.", nullable=True)
+_ACTOR = text("Name of the token of the change that last set it; null if that change was compacted.", nullable=True)
 _FOR = text("For whom that change was made, if it was said (X-Actor); otherwise it is left out.", example="alice")
 _SINCE: Schema = {"type": "integer", "minimum": 1, "nullable": True, "description": "The revision of that change."}
 
@@ -17,7 +17,7 @@ KEPT = array(ref("Kept"), "Of an apply: fields that others changed, which it nam
 CONFLICT: dict[str, Schema] = {
     "yours": {"nullable": True, "description": "Of an apply: what it says; null if it no longer names it."},
     "theirs": {"nullable": True, "description": "Of an apply: what is there; null if nothing is."},
-    "actor": {**_ACTOR, "description": "Of an apply: name of the token of that change; null if it was folded away."},
+    "actor": {**_ACTOR, "description": "Of an apply: name of the token of that change; null if it was compacted."},
     "on_behalf_of": {**_FOR, "description": "Of an apply: for whom that change was made, if it was said (X-Actor)."},
 }
 DECOMMISSIONED: dict[str, Schema] = {
@@ -30,7 +30,7 @@ DECOMMISSIONED: dict[str, Schema] = {
                 "revision": {"type": "integer", "minimum": 1, "description": "Which change decommissioned it."},
             }
         ),
-        "Clusters that come back only with revive; the first 1,000.",
+        "Clusters that come back only with revive; the first 10,000.",
     ),
     "decommissioned_total": {"type": "integer", "minimum": 1, "description": "How many clusters these are."},
 }

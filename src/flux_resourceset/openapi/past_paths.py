@@ -43,7 +43,7 @@ def _history(kind: Kind) -> Item:
         f"{kind.name}.history", HISTORY, f"The changes of a {kind.singular}",
         {200: building.answer("Newest first.", {"type": "array", "items": ref("Touch")}, [touch])},
         (*READ, errors.NotFound), [before, parameter("ChangesLimit"), parameter("XRequestId")],
-        description="Also of a document that is gone. What was folded away is not in it.",
+        description="Also of a document that was deleted. Changes that were compacted are not in it.",
     )  # fmt: skip
     return {"parameters": [building.id_path(kind)], "get": get}
 
@@ -71,7 +71,7 @@ def _inputs(kinds: Kinds, samples: Samples) -> dict[str, Item]:
             {200: building.answer("Value by value.", {"type": "array", "items": ref("Origin")}, told, ("X-Revision",))},
             _PAST, [parameter("At"), parameter("XRequestId")],
             description="`default`: a value that is the schema's own and came with the document, or the reference, when that was "
-            "made. The change is null throughout where it was folded away.",
+            "made. All fields of the change are null if it was compacted.",
         )},
     }  # fmt: skip
 

@@ -32,8 +32,8 @@ _HEADERS: dict[str, tuple[str, str, Schema]] = {
         "Only if this is the plan; otherwise 412 `plan-changed`.",
         {"type": "string", "pattern": '^"?[0-9a-f]{32}"?$', "example": f'"{PLAN_ID}"'},
     ),
-    "XConfirmRemovals": ("X-Confirm-Removals", "It is known and meant that exactly so many inputs are removed.", _WHOLE),
-    "XConfirmClusters": ("X-Confirm-Clusters", "It is known and meant that exactly so many clusters get other answers.", _WHOLE),
+    "XConfirmRemovals": ("X-Confirm-Removals", "Confirms that exactly this number of inputs is removed.", _WHOLE),
+    "XConfirmClusters": ("X-Confirm-Clusters", "Confirms that exactly this number of clusters gets other answers.", _WHOLE),
     "XOverrideFreeze": (
         "X-Override-Freeze",
         "Ids of the freezes to pass, separated by commas; needs X-Reason.",
@@ -133,7 +133,7 @@ def _plan() -> Schema:
             "groups": array(ref("PlanGroup"), "Clusters that change in the same way; the largest first, at most 100."),
             "groups_total": {**_COUNT, "description": "How many groups there are."},
             "guards": array(ref("Guard"), "What would hold up the write, and what has to be sent for it to pass."),
-            "warnings": array({"type": "string"}, "What can hardly be meant, though it is allowed."),
+            "warnings": array({"type": "string"}, "Warnings about what is allowed but is probably a mistake."),
             "results": array(ref("BatchResult"), "What would become of each document that is touched."),
         }
     )

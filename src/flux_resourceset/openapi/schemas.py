@@ -181,7 +181,7 @@ def shared(kinds: Kinds) -> dict[str, Schema]:
             {
                 "revision": _REVISION,
                 "documents": {"type": "integer", "minimum": 0, "description": "Documents that were in it."},
-                "warnings": array({"type": "string"}, "What no other write could have brought, and what can hardly be meant."),
+                "warnings": array({"type": "string"}, "What no other write could have stored, and what is probably a mistake."),
             }
         ),
     }
@@ -243,7 +243,7 @@ def _problems() -> dict[str, Schema]:
             "kind": text("Kind of the document."),
             "id": text("Id of the document."),
             "path": text("JSON pointer to what was changed again; empty for the whole document."),
-            "revision": {**_REVISION, "nullable": True, "description": "Which change did so; null if it was folded away."},
+            "revision": {**_REVISION, "nullable": True, "description": "Which change did so; null if it was compacted."},
         }
     )
     conflict["properties"] |= application_schemas.CONFLICT
@@ -333,7 +333,7 @@ def _batch(kinds: Kinds) -> dict[str, Schema]:
     answer = {
         "revision": {**_REVISION, "description": "The new revision, or the one that stays when nothing changed."},
         "dry_run": {"type": "boolean", "enum": [False], "description": "That it was carried out."},
-        "warnings": array({"type": "string"}, "What can hardly be meant, though it is allowed."),
+        "warnings": array({"type": "string"}, "Warnings about what is allowed but is probably a mistake."),
         "results": array(ref("BatchResult"), "What became of each document that was touched."),
     }
     operations = {"type": "array", "maxItems": 10_000, "items": ref("Operation"), "description": "Carried out in order."}

@@ -58,7 +58,7 @@ def _tombstones() -> building.Operation:
         "tombstones.list", WHERE, "Clusters that were decommissioned",
         {200: building.answer("By DNS name.", array(ref("DecommissionedCluster"), "Rows."), [row], _LISTED)},
         READ, [*map(parameter, ("Limit", "Offset", "XRequestId"))],
-        description="Flux gets empty lists for their DNS names. Who did it, when and why is null where the log was folded away; "
+        description="Flux gets empty lists for their DNS names. Who did it, when and why is null where the log was compacted; "
         "of one that came along with an import it is told of the import.",
     )  # fmt: skip
 

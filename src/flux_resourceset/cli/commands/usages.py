@@ -1,4 +1,4 @@
-"""`usage`: which clusters have a definition, and what is at work there."""
+"""`usage`: which clusters have a definition, and the values in use there."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class CustomColumns(NamedTuple):
 
     def cells(self, document: Any) -> list[str]:
         found = (path(document, document) for path in self.paths)
-        return [",".join(map(jsonpath.shown, values)) or _NONE for values in found]
+        return [",".join(_NONE if value is None else jsonpath.shown(value) for value in values) or _NONE for values in found]
 
 
 def template(text: str) -> jsonpath.Template:

@@ -14,7 +14,7 @@ ENGINE = Option(
 VIEW = Option(
     "--view", "Only this view, such as namespaces. Repeatable; without it, all of them.", "VIEW", many=True, completes="view"
 )
-DIRECTORY = Option("--directory", "Write a file per object into this directory instead of printing.", "DIR", completes="file")
+DIRECTORY = Option("--directory", "Write files into this directory instead of printing.", "DIR", completes="file")
 OUTPUT = Option(
     "--output",
     "How to print: json, yaml or name. Without it, YAML.",
@@ -26,7 +26,7 @@ OUTPUT = Option(
 
 BOOTSTRAP = Command(
     ("bootstrap",),
-    "Print all that a cluster needs to phone home.",
+    "Print the manifests that a cluster needs to poll the API.",
     "cluster.bootstrap:bootstrap",
     arguments=(Argument("cluster", "Id of the cluster.", completes="clusters"),),
     options=(

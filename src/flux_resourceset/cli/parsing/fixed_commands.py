@@ -36,7 +36,7 @@ APPLYING = (
     Option("--manager", "Who applies: what each manager applied last is remembered; cli if not given.", "NAME"),
     Option("--force-conflicts", "Where somebody else changed the same field, take the value of the files."),
     Option("--revive", "Bring clusters back that were decommissioned."),
-    Option("--prune", "Delete what this manager applied before and the files do not hold any more, of the kinds in the files."),
+    Option("--prune", "Delete documents of the files' kinds that this manager applied and that are no longer in the files."),
     ENVIRONMENT._replace(help="With --prune, of clusters only those of this environment."),
     SELECTOR._replace(help="With --prune, of clusters only those whose labels match."),
 )
@@ -127,7 +127,7 @@ def groups() -> tuple[Group, ...]:
         _single(
             Command(
                 ("tags",),
-                "List the tags in use, in the order of releases, and what is off the common one.",
+                "List the tags in use, in the order of releases, and the components that differ from the common tag.",
                 "commands.tags:tags",
                 options=(Option("--field", "Field to look at; oci_tag if not given.", "NAME"), *READING),
                 examples=("tags", "tags --field component_path"),

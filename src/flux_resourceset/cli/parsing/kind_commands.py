@@ -115,7 +115,7 @@ def commands(kind: Kind, word: str) -> Iterator[Command]:
         yield Command(
             (word, "history"), f"Show the changes of one {kind.singular}, newest first.", "commands.past:history", (_id(kind),),
             (LIMIT,), kind=kind.name, examples=(f"{word} history {example_id(kind)} --limit 5",),
-            details="Who changed which field, when and why; also of one that is gone.",
+            details="Who changed which field, when and why; also of a document that was deleted.",
         )  # fmt: skip
     if "post" in of_many:
         yield _create(kind, word)
@@ -216,7 +216,7 @@ def _update(kind: Kind, word: str) -> Command:
     fields = create_fields(kind)
     return Command(
         (word, "update"),
-        f"Change fields of one {kind.singular}; the others stay.",
+        f"Change fields of one {kind.singular}; the other fields stay as they are.",
         "commands.kind_verbs:update",
         (_id(kind),),
         (*(field.option for field in fields), _FROM_FILE, _CLEAR, DRY_RUN, *WRITING),
@@ -264,8 +264,8 @@ def _on_clusters(kind: ReferencedKind, word: str) -> Iterator[Command]:
 
     yield whereabouts_commands.usage(kind.singular, (word, "usage"), _id(kind), kind.name, one)
     own = tuple(field.option for field in reference_fields(kind))
-    yield command("assign", "Assign it to clusters; what they have of it already stays.", own, "", _BULK)
-    yield command("unassign", "Take it from clusters, with their patches for it.", (), "", _BULK)
+    yield command("assign", "Assign it to clusters; references that they have already stay as they are.", own, "", _BULK)
+    yield command("unassign", "Remove it from clusters, together with their patches for it.", (), "", _BULK)
     if kind.switched:
         yield command("enable", "Switch it on where it is assigned.", (), "", skips)
         yield command("disable", "Switch it off; it stays assigned.", (), "", skips)

@@ -59,5 +59,6 @@ REVERT = Command(
     ),
     examples=("revert --to 41 --dry-run", "revert --to 2026-01-31T12:00:00Z --environment dev --yes"),
     details="One transaction, and all of it can be reverted in turn. With --environment or --selector: the clusters that match "
-    "now or matched then; those created since go, those decommissioned since come back. Freezes stay as they are.",
+    "now or matched then; clusters created since are decommissioned, clusters decommissioned since come back. Freezes stay as "
+    "they are.",
 )

@@ -9,10 +9,10 @@ DRY_RUN = Option("--dry-run", "Show the plan, which cluster would get what, and 
 FULL = Option("--full", "Show all groups of clusters of a plan, and all ids; not only the first 20.")
 RENDER = Option("--render", "Of a plan, also show what becomes of the Kubernetes objects of one cluster of each group.")
 CONFIRM_REMOVALS = Option(
-    "--confirm-removals", "It is known and meant that exactly so many inputs are removed; for the guard.", "N", least=0
+    "--confirm-removals", "Confirm for the guard that exactly this number of inputs is removed.", "N", least=0
 )
 CONFIRM_CLUSTERS = Option(
-    "--confirm-clusters", "It is known and meant that exactly so many clusters get other inputs; for the guard.", "N", least=0
+    "--confirm-clusters", "Confirm for the guard that exactly this number of clusters gets other inputs.", "N", least=0
 )
 OVERRIDE_FREEZE = Option(
     "--override-freeze",

@@ -33,7 +33,7 @@ def usage(singular: str, words: tuple[str, ...], id: Argument, kind: str, exampl
     word = " ".join(words)
     return Command(
         words,
-        f"Show which clusters have which {singular}, and what is at work there.",
+        f"Show which clusters have which {singular}, and the values in use there.",
         "commands.usages:usage",
         (id._replace(optional=True),),
         (SELECTOR, ENVIRONMENT, _SUMMARY, LIMIT, *READING),
