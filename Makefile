@@ -67,6 +67,7 @@ bench: $(VENV)/dev ## measure, against named anchors (uses nginx and wrk where t
 	$(BIN)/python bench/batch.py
 	$(BIN)/python bench/stall.py
 	$(BIN)/python bench/plan.py
+	$(BIN)/python bench/apply.py
 	$(BIN)/python bench/feed.py
 	$(BIN)/python bench/history.py
 
