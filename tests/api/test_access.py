@@ -133,6 +133,7 @@ def test_every_principal_gets_what_the_matrix_says(server: live.Server, asked: s
                 assert_problem(answer, 403, "forbidden")
 
 
+@pytest.mark.long
 def test_every_route_and_method_keeps_the_rules(server: live.Server) -> None:
     """Also those that nobody wrote down: all of the table of routes, for those who may not write."""
     kinds = kind_files.load()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 import live
 from api.fleets import SEED, assert_problem, cluster, component, fresh, make, namespace
@@ -134,6 +135,7 @@ def test_a_definition_in_use_is_not_pruned_and_nothing_is_done(api: httpx.Client
     assert api.get(f"/namespaces/{new['id']}").status_code == 404
 
 
+@pytest.mark.long
 def test_records_survive_kill_and_export(tmp_path: Path) -> None:
     taken = apply("namespaces", namespace("podinfo", labels={"mine": "1"}))
     with live.serving(tmp_path, SEED_FILE=str(SEED)) as server, server.client() as api:

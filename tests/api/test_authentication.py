@@ -174,6 +174,7 @@ def write_tokens(path: Path, text: str, mode: int = 0o600) -> None:
     os.replace(partial, path)
 
 
+@pytest.mark.long
 def test_named_tokens_are_rotated_with_an_overlap_and_without_a_restart(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     write_tokens(tokens, "# who    role  token\nci write old\n\ndash read dashboard # a comment\n")

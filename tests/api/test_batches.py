@@ -57,6 +57,7 @@ def everything(api: httpx.Client) -> Any:
     return api.get("/export").json()
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(st.lists(st.sampled_from(GOOD), unique_by=id, max_size=4), st.sampled_from(BAD), st.data())
 def test_one_failing_operation_anywhere_leaves_everything_as_it_was(
@@ -152,6 +153,7 @@ def test_many_warnings_are_counted_after_the_first_ten(own: httpx.Client) -> Non
     assert told[-1] == "and 2 more warnings"
 
 
+@pytest.mark.long
 def test_a_batch_repeated_after_a_restart_gives_the_first_answer_and_changes_nothing(tmp_path: Path) -> None:
     body = {"operations": [{"op": "create", "kind": "namespaces", "id": "once", "document": {}}]}
     key = {"Idempotency-Key": "the-same"}
@@ -203,6 +205,7 @@ def test_a_result_says_what_was_asked_and_what_became_of_the_document(own: httpx
     ]
 
 
+@pytest.mark.long
 def test_a_document_that_several_operations_touch_has_one_result_of_the_last(own: httpx.Client) -> None:
     create = {"op": "create", "kind": "namespaces", "id": "twice", "document": {}}
     patch = {"op": "patch", "kind": "namespaces", "id": "twice", "document": {"labels": {"a": "1"}}}

@@ -179,6 +179,7 @@ def test_a_known_tag_makes_a_get_not_modified(api: httpx.Client) -> None:
     assert api.get(path, headers={"If-None-Match": '"0"'}).status_code == 200
 
 
+@pytest.mark.long
 def test_the_tag_is_the_revision_of_the_last_change_and_a_write_of_the_same_makes_none(api: httpx.Client) -> None:
     document = make(api, "namespaces")
     path = f"/namespaces/{document['id']}"
@@ -205,6 +206,7 @@ def test_a_dangling_reference_is_refused_and_a_used_definition_stays(api: httpx.
     assert api.get(f"/{kind}/{id}").status_code == 200
 
 
+@pytest.mark.long
 def test_a_refused_deletion_names_at_most_twenty_users(api: httpx.Client) -> None:
     id = make(api, "namespaces")["id"]
     for _ in range(21):

@@ -92,6 +92,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
         yield client
 
 
+@pytest.mark.long
 def test_the_network_policies_of_the_book_give_the_printed_answer(api: httpx.Client) -> None:
     rule = {"from_namespace": "prometheus", "port": 9090}
     policy = {"id": "allow-monitoring", "target_namespace": "monitoring", "ingress_rules": [rule]}
@@ -137,6 +138,7 @@ def test_a_cluster_that_says_nothing_of_an_added_kind_has_an_empty_list(api: htt
     assert_problem(api.get(f"/api/v2/flux/clusters/{made['cluster_dns']}/databases"), 404)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("both_ways")
 def test_overrides_nesting_and_patches_come_without_code(api: httpx.Client) -> None:
     api.post("/databases", json={"id": "orders", "engine_name": "pg"})
@@ -171,6 +173,7 @@ def test_patches_cannot_tell_two_kinds_with_one_id_apart(api: httpx.Client) -> N
     assert api.get("/clusters/alone/patches/twin").json() == {"a": "1"}
 
 
+@pytest.mark.long
 def test_added_kinds_stand_in_the_openapi_document(api: httpx.Client) -> None:
     paths = yaml.load(api.get("/openapi.yaml").text, Loader=yaml.CSafeLoader)["paths"]
     assert "/network_policies/{id}" in paths
@@ -178,6 +181,7 @@ def test_added_kinds_stand_in_the_openapi_document(api: httpx.Client) -> None:
     assert any(path.startswith("/clusters/{") and "/dbs/{" in path for path in paths)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("both_ways")
 def test_documents_of_a_kind_whose_file_is_gone_stay_in_the_store(tmp_path: Path) -> None:
     kinds = tmp_path / "kinds"
@@ -194,6 +198,7 @@ def test_documents_of_a_kind_whose_file_is_gone_stay_in_the_store(tmp_path: Path
         assert [item["id"] for item in inputs(client, before["cluster_dns"], "managed-dbs")] == ["orders"]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("both_ways")
 def test_clusters_can_be_edited_while_a_kind_is_away_and_it_finds_its_references_again(tmp_path: Path) -> None:
     kinds = tmp_path / "kinds"

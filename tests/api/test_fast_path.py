@@ -209,6 +209,7 @@ def normal(answer: bytes) -> bytes:
     return re.sub(rb'(x-request-id: |request_id":")[0-9a-f]{32}', rb"\1made-up", answer)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 def test_the_fast_path_and_the_ordinary_route_answer_alike(server: live.Server, case: str) -> None:
     assert_alike(server.address, CASES[case])
@@ -236,6 +237,7 @@ def mixtures() -> st.SearchStrategy[list[bytes]]:
     )
 
 
+@pytest.mark.long
 @settings(max_examples=20, deadline=None)
 @given(packets=mixtures())
 def test_mixtures_are_answered_alike(server: live.Server, packets: list[bytes]) -> None:

@@ -48,6 +48,7 @@ def test_exactly_as_many_inputs_as_flux_takes_are_answered(large: httpx.Client) 
     assert large.get(PATH, params={"selector": "n"}).status_code == 422
 
 
+@pytest.mark.long
 def test_a_list_with_too_many_bytes_is_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
     directory = tmp_path_factory.mktemp("wide")
     seed = directory / "seed.json"

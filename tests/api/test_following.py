@@ -224,6 +224,7 @@ def test_a_large_event_reaches_whoever_reads_and_others_meanwhile(tmp_path: Path
         assert "Traceback" not in server.log.read_text()
 
 
+@pytest.mark.long
 def test_no_more_than_five_hundred_streams(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE=str(SEED)) as server, contextlib.ExitStack() as stack, server.client() as api:
         streams = [stack.enter_context(Followed(server).opened()) for _ in range(500)]
@@ -242,6 +243,7 @@ def test_no_more_than_five_hundred_streams(tmp_path: Path) -> None:
         live.until(is_open)
 
 
+@pytest.mark.long
 def test_a_log_that_is_replaced_is_a_reset_for_whoever_follows_and_for_whoever_comes_back(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE=str(SEED)) as server, server.client() as api, Followed(server).opened() as followed:
         make(api, "namespaces", "before")
@@ -283,6 +285,7 @@ def test_a_store_in_doubt_ends_the_stream(tmp_path: Path) -> None:
         assert "Traceback" not in server.log.read_text()
 
 
+@pytest.mark.long
 def test_streams_do_not_hold_up_the_end(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE=str(SEED)) as server, server.client() as api, contextlib.ExitStack() as stack:
         idle = stack.enter_context(Followed(server).opened())

@@ -302,6 +302,7 @@ def offline(folder: Path, *arguments: str, **limits: str) -> subprocess.Complete
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.long
 def test_an_offline_import_passes_the_same_guards(tmp_path: Path) -> None:
     limits = {"PROTECTED_ENVIRONMENTS": "prod", "SEED_FILE": ""}
     with live.serving(tmp_path, **limits) as server, server.client() as api:
@@ -326,6 +327,7 @@ def test_an_offline_import_passes_the_same_guards(tmp_path: Path) -> None:
         assert api.get("/changes?limit=1").json()[0]["reason"] == "restore"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "value"),
     [("GUARD_MAX_REMOVAL_CLUSTERS", "many"), ("GUARD_MAX_CLUSTERS", "-1"), ("PROTECTED_ENVIRONMENTS", "production")],

@@ -184,6 +184,7 @@ def test_a_question_to_the_log_that_is_too_much_says_what_to_do(logged: httpx.Cl
     assert "at most 1000" in logged.get("/changes?limit=1001").json()["detail"]
 
 
+@pytest.mark.long
 def test_without_a_limit_the_log_shows_a_hundred_transactions(tmp_path: Any) -> None:
     with live.serving(tmp_path, STORE_BACKEND="memory") as server, server.client() as api:
         for number in range(103):
@@ -213,6 +214,7 @@ def test_a_filter_with_a_value_that_cannot_be_is_refused(tmp_path: Path) -> None
         assert problem["detail"] == "engine_name is 'magic'; it must be one of postgres, mysql"
 
 
+@pytest.mark.long
 def test_a_long_list_is_whole_for_a_client_that_knows_no_chunks(tmp_path: Path) -> None:
     with live.serving(tmp_path) as server, server.client() as api:
         for number in range(4):

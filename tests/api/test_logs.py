@@ -17,6 +17,7 @@ def lines(server: live.Server) -> list[dict[str, Any]]:
     return [json.loads(line) for line in server.log.read_text().splitlines()]
 
 
+@pytest.mark.long
 def test_every_mutation_is_one_line_with_actor_and_revision_and_a_read_is_none(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE=str(SEED)) as server, server.client() as api:
         start = len(lines(server))
@@ -39,6 +40,7 @@ def test_every_mutation_is_one_line_with_actor_and_revision_and_a_read_is_none(t
     assert [line["level"] for line in found if line not in changed] == ["warning"]  # of the force
 
 
+@pytest.mark.long
 def test_debug_tells_of_every_request_polls_included(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE=str(SEED), LOG_LEVEL="debug") as server, server.client(live.READ) as client:
         for path in (view(DEMO_DNS, "namespaces"), "/nowhere", "/health"):  # the line of the last may still be on its way
@@ -48,6 +50,7 @@ def test_debug_tells_of_every_request_polls_included(tmp_path: Path) -> None:
     assert ("debug", "none", 404) in found
 
 
+@pytest.mark.long
 def test_no_secret_is_ever_logged_or_answered(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text("ci write third-secret\n")

@@ -48,6 +48,7 @@ def test_a_reader_waits_for_a_writer_and_creates_nothing_itself(tmp_path: Path) 
             assert len(inputs(flux, DEMO_DNS, "namespaces")) == 2
 
 
+@pytest.mark.long
 def test_answers_are_the_same_bytes_after_a_restart_and_in_another_process(tmp_path: Path) -> None:
     paths = (*(view(DEMO_DNS, name) for name in ("platform-components", "namespaces", "rolebindings")), "/api/v2/flux/clusters")
     seen = set()
@@ -105,6 +106,7 @@ def test_a_file_overwritten_with_garbage_never_gives_an_empty_answer(tmp_path: P
         assert_problem(api.get("/changes"), 503, "unavailable")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["cut", "begun anew", "replaced"])
 def test_an_emptied_file_is_doubt_and_never_a_new_fleet(tmp_path: Path, how: str) -> None:
     database = tmp_path / "fleet.db"

@@ -63,6 +63,7 @@ def test_metrics_name_no_document_and_no_token(api: httpx.Client) -> None:
     assert not any(word in text for word in (DEMO, live.READ, live.WRITE))
 
 
+@pytest.mark.long
 def test_the_openapi_document_is_yaml_and_can_be_given_by_a_file(stranger: httpx.Client, tmp_path: Path) -> None:
     response = stranger.get("/openapi.yaml")
     assert response.status_code == 200

@@ -30,6 +30,7 @@ def until_it_stops_accepting(server: live.Server) -> None:
             return
 
 
+@pytest.mark.long
 def test_a_request_in_flight_is_finished_and_idle_connections_do_not_hold_up_the_end(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE=str(SEED)) as server, contextlib.ExitStack() as stack:
         _, polled, writing = (stack.enter_context(socket.create_connection(server.address, timeout=10)) for _ in range(3))

@@ -121,6 +121,7 @@ def test_a_bad_kind_file_stops_the_start_with_file_and_line(tmp_path: Path) -> N
 # Seeds
 
 
+@pytest.mark.long
 def test_a_bad_seed_names_every_violation_and_leaves_the_store_empty(tmp_path: Path) -> None:
     seed = tmp_path / "bad.json"
     bad: dict[str, list[Any]] = {
@@ -173,6 +174,7 @@ def start_with(directory: Path, env: dict[str, str]) -> live.Server:
     return live.Server(directory, {"PATH": os.environ["PATH"], "LISTEN_ADDR": f"127.0.0.1:{live.free_port()}", **env})
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("both_ways")
 def test_the_documented_crud_line_is_enough_and_seeds_the_default_file(demo_directory: Path) -> None:
     env = {"API_MODE": "crud", "AUTH_TOKEN": "read-token", "CRUD_AUTH_TOKEN": "write-token"}
@@ -198,6 +200,7 @@ def test_the_documented_read_only_line_is_enough_and_creates_nothing(demo_direct
     assert [path.name for path in (demo_directory / "data").iterdir()] == ["seed.json"]
 
 
+@pytest.mark.long
 def test_the_memory_store_is_seeded_leaves_no_file_and_forgets(demo_directory: Path) -> None:
     for _ in range(2):
         server = start_with(demo_directory, {"API_MODE": "crud", "AUTH_TOKEN": live.WRITE, "STORE_BACKEND": "memory"})

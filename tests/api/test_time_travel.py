@@ -111,6 +111,7 @@ def test_a_point_that_is_none_is_refused(api: httpx.Client, path: str, at: str, 
     assert_problem(api.get(path, params={"at": at}), status, "bad-query")
 
 
+@pytest.mark.long
 def test_the_whole_fleet_is_exported_as_it_was(api: httpx.Client, tmp_path: Path) -> None:
     id = make(api, "clusters", namespaces=[{"id": "podinfo"}])["id"]
     at = revision(api)

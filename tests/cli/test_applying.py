@@ -24,6 +24,7 @@ def labels(api: httpx.Client, id: str) -> Any:
     return api.get(f"/namespaces/{id}").json()["labels"]
 
 
+@pytest.mark.long
 def test_what_others_changed_stays_and_is_told(cli: Cli, api: httpx.Client) -> None:
     assert applied(cli, namespace("kept-a", one="1", two="2")).code == 0
     api.patch("/namespaces/kept-a", json={"labels": {"one": "hotfix"}})

@@ -110,6 +110,7 @@ def test_a_rehearsal_shows_every_cluster_and_changes_nothing(cli: Cli, api: http
     assert newest(api) == before
 
 
+@pytest.mark.long
 def test_values_are_text_unless_json_is_asked_for(
     cli: Cli, api: httpx.Client, fleet: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

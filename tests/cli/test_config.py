@@ -79,6 +79,7 @@ def test_what_the_server_refuses_is_not_stored(offline: Cli, server: live.Server
     assert offline.ok(*words, server.url).data["url"] == server.url
 
 
+@pytest.mark.long
 def test_contexts_are_viewed_renamed_and_deleted(offline: Cli) -> None:
     for name in ("one", "two"):
         offline.ok("config", "set-context", name, "--url", "http://127.0.0.1:9", "--token", "hush-hush", "--no-verify")

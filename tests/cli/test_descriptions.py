@@ -58,6 +58,7 @@ def test_templates_take_descriptions_and_single_documents(fleet: Cli) -> None:
     assert fleet.ok("describe", "cl", CLUSTER, "-o", "jsonpath={.document.id}").out == CLUSTER
 
 
+@pytest.mark.long
 def test_in_a_pipe_every_cluster_that_differs_and_every_changed_field_is_told(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE="") as server, server.client() as api:
         component = {"id": "app", "component_path": "app", "oci_url": "https://charts.example.com", "oci_tag": "1.0.0"}

@@ -133,6 +133,7 @@ def test_a_number_that_json_cannot_say_is_named_with_its_place(cli: Cli, tmp_pat
         assert cli.refused(2, *words) == [f"{file}: /patches/p/a/1 is no finite number, which JSON cannot say"]
 
 
+@pytest.mark.long
 def test_a_file_that_holds_itself_or_too_much_is_a_usage_error(cli: Cli) -> None:
     assert cli.refused(2, "apply", "-f", "-", stdin="&a [*a, *a]") == ["stdin:1: invalid YAML: it holds itself"]
     assert cli.refused(2, "apply", "-f", "-", stdin=f"[{'1,' * 5_000_000}1]") == ["stdin: holds more than 5000000 values"]

@@ -86,6 +86,7 @@ def test_words_behind_two_dashes_stay_behind_the_options(cli: Cli) -> None:
     cli.ok(*remedy(line))
 
 
+@pytest.mark.long
 def test_on_a_terminal_the_question_names_the_numbers(cli: Cli, api: httpx.Client) -> None:
     words = ("namespace", "unassign", "podinfo", "-l", "guarded")
     no = cli.on_terminal(*words, answers="n\n")

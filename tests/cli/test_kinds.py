@@ -70,6 +70,7 @@ def test_help_and_completion_know_the_kinds_of_a_server_that_was_never_asked(ser
         assert "agent" in Cli(tmp_path / str(number), server.url).ok(*words).out
 
 
+@pytest.mark.long
 def test_help_does_without_a_server_that_says_nothing(offline: Cli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
@@ -115,6 +116,7 @@ def test_what_is_known_without_a_server_is_what_a_plain_server_tells(tmp_path: P
     assert known_kinds.packaged() == told
 
 
+@pytest.mark.long
 def test_completion_offers_commands_options_ids_and_files(cli: Cli, offline: Cli) -> None:
     def offered(*words: str, of: Cli = offline) -> list[str]:
         return of.ok("__complete", *words).out.split()

@@ -21,6 +21,7 @@ def paged(cli: Cli, tmp_path: Path) -> Cli:
     return cli.but(NO_COLOR="1", PAGER=shlex.join([sys.executable, str(script), "-x"]))
 
 
+@pytest.mark.long
 def test_what_is_longer_than_the_terminal_goes_through_the_pager(paged: Cli) -> None:
     shown = paged.on_terminal("cluster", "get", "demo-cluster-01", "-o", "json", size=SMALL)
     assert shown.code == 0
@@ -35,6 +36,7 @@ def test_what_fits_does_not(paged: Cli) -> None:
     assert "BEGIN" not in paged.on_terminal("cluster", "get", "demo-cluster-01", size=SMALL).out
 
 
+@pytest.mark.long
 def test_it_can_be_switched_off(paged: Cli) -> None:
     words = ("cluster", "get", "demo-cluster-01", "-o", "json")
     whole = paged.on_terminal(*words, "--no-pager", size=SMALL).out

@@ -82,6 +82,7 @@ def test_json_and_yaml_are_the_objects_of_the_api(cli: Cli, api: httpx.Client) -
     assert names == "platform_components/podinfo\n"
 
 
+@pytest.mark.long
 def test_a_plan_is_coloured_on_a_terminal(cli: Cli) -> None:
     changed = cli.on_terminal("component", "update", "podinfo", "--oci-tag", "6.7.1", "--dry-run").out
     assert f'{YELLOW}platform-components/podinfo: /source/oci_tag\x1b[0m {RED}"latest"\x1b[0m → {GREEN}"6.7.1"' in changed
@@ -98,6 +99,7 @@ def test_a_write_without_effect_says_so(cli: Cli) -> None:
     assert nobody.data["summary"] == {"documents": 0, "clusters": 0, "added": 0, "removed": 0, "changed": 0}
 
 
+@pytest.mark.long
 def test_at_most_twenty_groups_are_shown_unless_all_are_wanted(cli: Cli, api: httpx.Client) -> None:
     clusters = [
         {"kind": "cluster", "id": f"many-{n:02}", "cluster_name": "m", "cluster_dns": f"many-{n:02}.example.com",

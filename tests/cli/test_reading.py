@@ -197,12 +197,14 @@ def test_version_needs_no_token_and_knows_a_server_that_only_reads(cli: Cli, tmp
         assert cli.but(FLUX_API_URL=reader.url).ok("version").data == told
 
 
+@pytest.mark.long
 def test_version_does_not_wait_for_a_server_that_says_nothing(offline: Cli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         assert offline.but(FLUX_API_URL=url, FLUX_API_TOKEN="x").ok("version").data["server"] is None
 
 
+@pytest.mark.long
 def test_export_and_import_move_a_fleet(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "fleet.json"
     told = cli.ok("export", str(file)).data
@@ -259,6 +261,7 @@ def test_tags_of_a_field_that_is_optional_and_no_text(cli: Cli, api: httpx.Clien
     assert not any(row["common"] for row in rows), "each is one component's only"
 
 
+@pytest.mark.long
 def test_both_programs_say_one_version(cli: Cli) -> None:
     server = subprocess.run([*live.PROGRAM, "--version"], capture_output=True, text=True, check=True).stdout.split()
     assert cli.ok("--version").out.split() == ["flux-resourceset-cli", __version__]

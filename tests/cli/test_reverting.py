@@ -63,6 +63,7 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(cli: Cli, api: httpx.Clien
     assert newest(cli) == wrong
 
 
+@pytest.mark.long
 def test_somebody_has_to_agree(cli: Cli, api: httpx.Client) -> None:
     make_cluster(api, "agreed")
     cli.ok("namespace", "assign", "podinfo", "--cluster", "agreed")
@@ -115,6 +116,7 @@ def test_a_field_that_was_changed_again_is_a_conflict(cli: Cli, api: httpx.Clien
     assert api.get("/changes?limit=1").json()[0]["forced"] is True
 
 
+@pytest.mark.long
 def test_of_many_conflicts_the_first_are_named_and_all_are_counted(fleet: tuple[Cli, httpx.Client]) -> None:
     cli, api = fleet
     for number in range(101):
@@ -167,6 +169,7 @@ def test_what_cannot_be_gone_back_to(cli: Cli) -> None:
     assert "FLUX_API_WRITE_TOKEN" in cli.but(FLUX_API_WRITE_TOKEN=None).refused(2, "revert", "--to", "1", "--yes")[0]
 
 
+@pytest.mark.long
 def test_the_fleet_becomes_what_it_was(fleet: tuple[Cli, httpx.Client]) -> None:
     cli, api = fleet
     to, before = newest(cli), {kind: cli.ok(kind, "list", "-o", "json").data for kind in ("cluster", "namespace", "component")}

@@ -52,6 +52,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cli, httpx.
         yield Cli(directory, server.url), api
 
 
+@pytest.mark.long
 def test_every_printed_command_works_and_prints_json(demo: tuple[Cli, httpx.Client]) -> None:
     cli, api = demo
     for line in re.sub(r"\\\n\s*", "", COMMANDS).strip().splitlines():

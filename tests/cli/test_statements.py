@@ -62,6 +62,7 @@ def test_who_it_is_for_is_in_the_log(cli: Cli, api: httpx.Client) -> None:
 # Completion
 
 
+@pytest.mark.long
 def test_environments_tags_patch_keys_and_label_keys_complete(cli: Cli, api: httpx.Client) -> None:
     def offered(*words: str) -> list[str]:
         return cli.ok("__complete", *words).out.split()

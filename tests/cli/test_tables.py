@@ -86,6 +86,7 @@ def test_the_clusters_of_a_plan_are_folded_between_their_names(fleet: Cli) -> No
     assert set(ids) <= {word.rstrip(",") for line in told for word in line.split()}
 
 
+@pytest.mark.long
 def test_what_tells_rows_apart_is_cut_after_other_columns_are_left_out(fleet: Cli) -> None:
     lines = fleet.on_terminal("component", "usage", COMPONENT, size=(140, 200)).out.splitlines()
     assert [line.split()[1] for line in lines[1:]] == sorted(

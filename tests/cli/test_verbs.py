@@ -97,6 +97,7 @@ def test_deleting_several_is_one_transaction(cli: Cli, api: httpx.Client) -> Non
     assert cli.refused(6, "delete", "ns", "podinfo", "-y")
 
 
+@pytest.mark.long
 def test_a_cluster_that_is_deleted_is_decommissioned_after_a_question(cli: Cli, api: httpx.Client) -> None:
     make_cluster(api, "old-1")
     make_cluster(api, "old-2")
@@ -126,6 +127,7 @@ def test_a_decommissioned_cluster_is_described_by_who_and_why(cli: Cli, api: htt
     assert cli.refused(4, "describe", "cluster", "never-there")
 
 
+@pytest.mark.long
 def test_a_cluster_is_described_with_the_versions_at_work(cli: Cli, api: httpx.Client) -> None:
     make_component(api, "described-a", "1.2.3")
     make_component(api, "described-b", "4.5.6")
@@ -174,6 +176,7 @@ def test_a_definition_is_described_with_its_users(cli: Cli, api: httpx.Client) -
     assert "user-1" in cli.on_terminal("component", "usage", "used").out
 
 
+@pytest.mark.long
 def test_kinds_without_clusters_and_of_others_are_described_too(cli: Cli) -> None:
     cli.ok("freeze", "create", "described-freeze", "--environment", "uat", "--reason", "inventory")
     told = read(cli, "describe", "freeze", "described-freeze")

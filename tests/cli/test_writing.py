@@ -128,6 +128,7 @@ def test_decommissioning_empties_what_flux_gets(cli: Cli) -> None:
     assert cli.refused(4, "inputs", "never.example.com", "namespaces")
 
 
+@pytest.mark.long
 def test_what_a_write_did_is_told_in_every_format(cli: Cli, tmp_path: Path) -> None:
     opened = cli.but(EDITOR=editor(tmp_path, "sed -i s/first/second/ $1"))
     for form in ("json", "yaml", "name", "table"):

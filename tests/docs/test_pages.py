@@ -35,6 +35,7 @@ def refusals(root: type[errors.Refusal] = errors.Refusal) -> Iterator[type[error
         yield from refusals(refusal)
 
 
+@pytest.mark.long
 def test_generated_files_are_fresh() -> None:
     done = subprocess.run([sys.executable, str(DOCS / "generate.py"), "--check"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, f"run make generate\n{done.stdout}{done.stderr}"

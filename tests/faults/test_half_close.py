@@ -51,6 +51,7 @@ def said(server: live.Server, *segments: bytes) -> list[int]:
     return [answer.status for answer in found]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("requests", "statuses"),
     [

@@ -24,6 +24,7 @@ def not_ready(server: live.Server) -> list[str]:
     return [line["message"] for line in lines if line["message"].startswith("not ready")]
 
 
+@pytest.mark.long
 def test_only_a_token_shows_where_the_database_was(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE=str(SEED)) as server, server.client(None) as stranger:
         database = tmp_path / "fleet.db"

@@ -13,6 +13,7 @@ from faults import stores
 from faults.stores import DEMO, PATH, SEED, inputs, poll, revisions, write
 
 
+@pytest.mark.long
 @pytest.mark.quick
 def test_a_reader_loads_a_restored_backup_and_stops_saying_that_a_cluster_is_gone(tmp_path: Path) -> None:
     database, backup = tmp_path / "fleet.db", tmp_path / "backup.db"

@@ -59,6 +59,7 @@ def complaints(server: live.Server) -> list[str]:
     return [line["error"] for line in lines if "last good one stays in force" in line["message"]]
 
 
+@pytest.mark.long
 def test_a_file_that_cannot_be_opened_is_looked_at_again(server: live.Server, tokens: Path) -> None:
     with sockets.connected(server) as connection:
         assert polled(connection, OLD, NEW) == [200, 401]

@@ -23,6 +23,7 @@ def test_a_known_fault_still_fits_the_code(each: known.Known) -> None:
     assert known.planted(each, subjects.ROOT).planted != (subjects.ROOT / each.path).read_text()
 
 
+@pytest.mark.long
 def test_explanations_are_of_faults_that_can_still_be_planted() -> None:
     possible = {made.said for subject in subjects.SUBJECTS for made in subjects.possible(subject)}
     assert explained.EXPLAINED.keys() - possible == set()

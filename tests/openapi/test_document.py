@@ -41,6 +41,7 @@ def document(known: model.Kinds, writable: bool) -> Json:
     return openapi.document(known, writable=writable)
 
 
+@pytest.mark.long
 def test_the_document_is_valid_openapi(document: Json) -> None:
     openapi_spec_validator.validate(document)
     assert document["openapi"] == "3.0.3"
@@ -51,12 +52,14 @@ def test_the_text_says_what_the_document_says(known: model.Kinds) -> None:
     assert yaml.safe_load(text) == openapi.document(known, writable=False)
 
 
+@pytest.mark.long
 def test_the_json_is_the_same_document(known: model.Kinds) -> None:
     text = openapi.text(known, writable=True)
     assert json.loads(openapi.as_json(text)) == yaml.safe_load(text)
     assert openapi.as_json(b"a: {200: 2026-01-31}") == b'{"a":{"200":"2026-01-31"}}'  # as people write it
 
 
+@pytest.mark.long
 def test_the_committed_document_is_fresh() -> None:
     committed = (live.ROOT / "openapi" / "openapi.yaml").read_bytes()
     assert committed == openapi.text(kind_files.load(), writable=True), "openapi/openapi.yaml is stale: run `make generate`"
@@ -207,6 +210,7 @@ def test_the_text_is_made_once() -> None:
     assert lazy() == openapi.text(kind_files.load(), writable=False)
 
 
+@pytest.mark.long
 def test_a_kind_that_leads_to_no_valid_sample_is_shown_without_one(tmp_path: Path) -> None:
     schema = "{type: object, required: [id, code], properties: {id: {type: string}, code: {type: string, pattern: '^X-[0-9]+$'}}}"
     (tmp_path / "codes.yaml").write_text(

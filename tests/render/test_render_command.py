@@ -120,6 +120,7 @@ def test_inputs_that_nobody_can_use_are_refused_with_their_file(text: str, word:
     assert word in line
 
 
+@pytest.mark.long
 def test_both_engines_render_the_demo_fleet_alike(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "flux-operator").symlink_to(oracle.required())

@@ -44,6 +44,7 @@ def components(*changes: Object) -> dict[str, Object]:
     return {each["kind"]: each for each in found}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS.referenced, ids=lambda kind: kind.endpoint)
 def test_generated_inputs_make_exactly_the_expected_objects(kind: Referenced) -> None:
     inputs = Maker(seed=8).inputs(KINDS, kind, GENERATED)

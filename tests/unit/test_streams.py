@@ -184,6 +184,7 @@ def test_who_leaves_more_than_four_megabytes_is_let_go_at_once() -> None:
     on_a_log(check)
 
 
+@pytest.mark.long
 def test_an_event_that_is_larger_than_what_may_wait_reaches_whoever_reads_it() -> None:
     async def check(log: Tail) -> None:
         following = Following(log, takes=False)

@@ -174,6 +174,7 @@ def test_the_shipped_sample_is_a_good_file(path: Path) -> None:
     assert principal(tokens, "REPLACE-ME-PIPELINE").may_write
 
 
+@pytest.mark.long
 def test_ten_thousand_tokens_are_found_among_each_other(path: Path) -> None:
     """By digest: neither a look-up nor the warnings go through all of them for each."""
     secrets = [f"{number:032x}" for number in range(10_000)]

@@ -459,6 +459,7 @@ def moved(directory: Path, *words: str, given: bytes = b"", **overrides: str) ->
     return zygote.run(zygote.SERVER, words, live.environment(directory, **overrides), directory, given=given)
 
 
+@pytest.mark.long
 def test_a_fleet_is_exported_to_standard_output_and_imported_from_standard_input(ledger: Ledger, tmp_path: Path) -> None:
     content = transfer.export_now(ledger.follower, True)
     assert moved(tmp_path, "import", "-", given=content).returncode == 0
