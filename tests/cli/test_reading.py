@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import socket
 import subprocess
 from pathlib import Path
@@ -146,8 +147,28 @@ def test_following_the_change_log_prints_changes_as_they_come(cli: Cli) -> None:
         seen = [json.loads(process.stdout.readline())["changes"][0]["after"]["labels"]["n"] for _ in range(2)]
         assert seen == ["1", "2"]
     finally:
-        process.terminate()
+        process.send_signal(signal.SIGINT)  # as people end it; it tells how far it came, too
         process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("form", "shown"),
+    [((), "create namespaces/followed-form"), (("-o", "yaml"), "---"), (("-o", "name"), "")],
+    ids=["table", "yaml", "name"],
+)
+def test_changes_are_followed_in_every_form(cli: Cli, form: tuple[str, ...], shown: str) -> None:
+    created = cli.ok("namespace", "create", "followed-form", "-o", "json")
+    process = cli.start("changes", "--follow", "--id", "followed-form", *form)
+    try:
+        assert process.stdout
+        line = process.stdout.readline().strip()
+        assert shown in line
+        assert line.isdecimal() == (form == ("-o", "name"))
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    assert created.data["id"] == "followed-form"
+    cli.ok("namespace", "delete", "followed-form", "--yes")
 
 
 def test_overrides_list_every_difference_of_a_cluster(cli: Cli, api: httpx.Client) -> None:

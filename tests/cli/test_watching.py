@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ def watching(cli: Cli, *words: str) -> Iterator[subprocess.Popen[str]]:
     try:
         yield process
     finally:
-        process.terminate()
+        process.send_signal(signal.SIGINT)  # as people end it; it tells how far it came, too
         process.communicate()
 
 

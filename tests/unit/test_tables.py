@@ -36,6 +36,15 @@ def test_keys_are_cut_and_never_left_out() -> None:
     assert chosen.widths[0] > chosen.widths[1]
 
 
+def test_where_not_even_the_keys_fit_each_has_its_part() -> None:
+    heads = [Column("CLUSTER", 0, kept=True), Column("ID", 1, kept=True), Column("VALUE", 2, kept=True)]
+    for room in (12, 20, 30):
+        chosen = layout(heads, [["c" * 63, "i" * 63, "v" * 300]], room)
+        assert chosen.places == [0, 1, 2]
+        assert taken(chosen) <= room
+        assert min(chosen.widths) >= 2
+
+
 def test_what_is_no_key_is_left_out_before_a_key_is_cut() -> None:
     heads = [Column("ID", 0, kept=True), Column("CLUSTER", 1, kept=True), Column("TAG", 2, kept=True), Column("PATH", 4)]
     row = ["velero", "c" * 50, "v1.2.3", "p" * 14]

@@ -17,6 +17,8 @@ from flux_resourceset.cli.cluster.view_sources import Engine, View
 from flux_resourceset.cli.output.terminal_text import printable
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from flux_resourceset.cli.session import Session
 
 DEFAULT_INTERVAL = "2s"
@@ -35,15 +37,30 @@ def simulate(session: Session) -> int:
     session.say(f"{dns} is simulated in {root}")
     if values.flag("once"):
         return simulation.turn()
-    # whoever started it in the background ends it so; Ctrl-C comes as the same exception
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stop = _Stop()
     try:
-        while True:
+        while not stop.asked:
             simulation.turn()
-            time.sleep(seconds)
+            time.sleep(0 if stop.asked else seconds)
     except KeyboardInterrupt:
-        session.say(f"stopped; the state stays in {root}")
+        pass
+    session.say(f"stopped; the state stays in {root}")
     return failures.OK
+
+
+class _Stop:
+    """Ctrl-C, or SIGTERM from whoever started it in the background: at once, and at the end of the turn where Python loses the
+    exception, as it does in the midst of a finalizer."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._ask)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+        raise KeyboardInterrupt
 
 
 class _Simulation:
