@@ -102,6 +102,23 @@ def test_a_change_that_changes_nothing_makes_no_revision(ledger: Ledger) -> None
     assert ledger.fleet.revision == before
 
 
+def test_the_latest_tombstone_of_an_id_or_of_a_name_is_found(ledger: Ledger) -> None:
+    clusters = ledger.kinds.by_name["clusters"]
+    for id, dns in (("gone", "one"), ("gone", "two"), ("other", "three")):
+        create(ledger, "clusters", cluster(id, cluster_dns=f"{dns}.example.com"))
+        write(ledger, lambda draft: draft.delete(clusters, id))  # noqa: B023  # at once
+    found: list[str | None] = []
+
+    def work(draft: drafts.Draft) -> None:
+        asked: list[tuple[str, object]] = [("gone", None), ("gone", "one"), ("gone", "three"), ("new", "one"), ("new", "four")]
+        for id, dns in [*asked, ("new", 5), ("other", "two")]:
+            tombstone = draft.buried(id, f"{dns}.example.com" if isinstance(dns, str) else dns)
+            found.append(tombstone and tombstone.dns.partition(".")[0])
+
+    assert write(ledger, work) is None
+    assert found == ["two", "two", "three", "one", None, None, "three"]
+
+
 def test_creating_and_deleting_in_one_transaction_is_no_change(ledger: Ledger) -> None:
     def work(draft: drafts.Draft) -> None:
         draft.create(NAMESPACES, namespace("brief"))
