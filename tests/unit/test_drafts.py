@@ -113,7 +113,7 @@ def test_the_latest_tombstone_of_an_id_or_of_a_name_is_found(ledger: Ledger) -> 
         asked: list[tuple[str, object]] = [("gone", None), ("gone", "one"), ("gone", "three"), ("new", "one"), ("new", "four")]
         for id, dns in [*asked, ("new", 5), ("other", "two")]:
             tombstone = draft.buried(id, f"{dns}.example.com" if isinstance(dns, str) else dns)
-            found.append(tombstone and tombstone.dns.partition(".")[0])
+            found.append(tombstone.dns.partition(".")[0] if tombstone else None)
 
     assert write(ledger, work) is None
     assert found == ["two", "two", "three", "one", None, None, "three"]
