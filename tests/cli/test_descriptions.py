@@ -10,7 +10,7 @@ import pytest
 
 import live
 from cli.command import Cli
-from cli.test_tables import COMPONENT, LONG, WIDTHS, fill
+from cli.test_tables import COMPONENT, LONG, WIDTHS, with_long_names
 from flux_resourceset.cli.output.terminal_text import columns
 
 CLUSTER = f"{LONG[:-2]}-1"
@@ -22,10 +22,8 @@ READ = [
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
-    folder = tmp_path_factory.mktemp("described")
-    with live.serving(folder, SEED_FILE="") as server, server.client() as api:
-        fill(api)
-        yield Cli(folder, server.url, NO_COLOR="1")
+    with with_long_names(tmp_path_factory.mktemp("described")) as cli:
+        yield cli
 
 
 @pytest.mark.parametrize("width", WIDTHS)

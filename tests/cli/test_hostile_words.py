@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from http.server import ThreadingHTTPServer
 
 import pytest
 
 import live
 from cli.command import Cli
-from faults.test_hostile_server import ENTRY, FIELD, POISON, Hostile, assert_harmless, poisoned
+from faults.test_hostile_server import ENTRY, FIELD, POISON, Hostile, assert_harmless, poisoned, served
 
 ROW = poisoned({"id": "x", "cluster": "c", "environment": "e", "oci_tag": "t", "overridden": ["oci_tag"]}) | {"patches": 3}
 TOMBSTONE = {**ENTRY, **poisoned({"cluster_dns": "d"}), "id": "gone"}
@@ -33,12 +31,8 @@ class Telling(Hostile):
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Telling) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield Cli(tmp_path_factory.mktemp("hostile"), f"http://127.0.0.1:{server.server_port}")
-        server.shutdown()
-        thread.join()
+    with served(Telling, tmp_path_factory.mktemp("hostile")) as cli:
+        yield cli
 
 
 @pytest.mark.parametrize("size", [None, (80, 200)])

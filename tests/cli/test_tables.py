@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -23,12 +25,17 @@ TEXTS = ["changes 1", f"describe component {COMPONENT}", f"cluster history {LONG
 TEXTS += ["explain cluster", "--help", "cluster --help"]
 
 
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
-    folder = tmp_path_factory.mktemp("fleet")
+@contextlib.contextmanager
+def with_long_names(folder: Path) -> Iterator[Cli]:
     with live.serving(folder, SEED_FILE="") as server, server.client() as api:
         fill(api)
         yield Cli(folder, server.url, NO_COLOR="1")
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
+    with with_long_names(tmp_path_factory.mktemp("fleet")) as cli:
+        yield cli
 
 
 def fill(api: httpx.Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import subprocess
@@ -114,14 +115,21 @@ class Hostile(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Hostile) as server:
+@contextlib.contextmanager
+def served(handler: type[Hostile], directory: Path) -> Iterator[Cli]:
+    """A command line whose server is such a one."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
-        yield Cli(tmp_path_factory.mktemp("hostile"), f"http://127.0.0.1:{server.server_port}")
+        yield Cli(directory, f"http://127.0.0.1:{server.server_port}")
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
+    with served(Hostile, tmp_path_factory.mktemp("hostile")) as cli:
+        yield cli
 
 
 def assert_harmless(shown: str) -> None:

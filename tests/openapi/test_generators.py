@@ -52,6 +52,7 @@ def told(words: Sequence[str | Path], directory: Path, server: live.Server) -> M
 def needed(*programs: str) -> None:
     missing = [program for program in programs if shutil.which(program) is None]
     if missing:
+        # npm and Go come from no package registry of Python; the generator for Python is tested everywhere
         pytest.skip(f"{' and '.join(missing)} not found on the PATH: this generator needs it")
 
 

@@ -10,27 +10,18 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from flux_resourceset import errors
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.kinds.fields import sample, sample_object
 from flux_resourceset.kinds.model import Kind, Kinds, Referenced, Schema
-from flux_resourceset.openapi import application_schemas, named_models, planning
+from flux_resourceset.openapi import application_schemas, named_models, planning, problem_schemas
 from flux_resourceset.openapi.conversion import Form, converted, nullable
-from flux_resourceset.openapi.words import array, free, members, ref, text
+from flux_resourceset.openapi.words import REVISION, array, free, members, ref, text
 
 CHECKSUM = "sha256:" + 64 * "0"
 STREAM = (  # of events, as text
     ":\nid: 4f1d2c-11\n\nid: 4f1d2c-12\nevent: change\n"
     'data: {"revision":12,"time":"2026-01-31T12:00:00.000000Z","actor":"write","changes":[]}\n\n'
 )
-
-
-def refusals() -> Iterator[type[errors.Refusal]]:
-    """Every refusal there is, the general before the particular."""
-    families = list(errors.Refusal.__subclasses__())
-    for refusal in families:
-        yield refusal
-        families += refusal.__subclasses__()
 
 
 # Kinds
@@ -163,7 +154,6 @@ def _fleet_input(cluster: Schema) -> Schema:
 # Shared
 
 
-_REVISION: Schema = {"type": "integer", "minimum": 0, "description": "Revision of the fleet.", "example": 12}
 _DOCUMENT: Schema = free("The document; null where there is none.", nullable=True)
 
 
@@ -171,7 +161,7 @@ def shared(kinds: Kinds) -> dict[str, Schema]:
     return {
         **named_models.values(kinds),
         "Health": members({"status": {"type": "string", "enum": ["ok"], "description": "That the server is well."}}),
-        **_problems(),
+        **problem_schemas.problems(),
         **_log(),
         **_kind_list(),
         **_batch(kinds),
@@ -179,75 +169,12 @@ def shared(kinds: Kinds) -> dict[str, Schema]:
         "Export": _export(kinds),
         "Imported": members(
             {
-                "revision": _REVISION,
+                "revision": REVISION,
                 "documents": {"type": "integer", "minimum": 0, "description": "Documents that were in it."},
                 "warnings": array({"type": "string"}, "What no other write could have stored, and what is probably a mistake."),
             }
         ),
     }
-
-
-def _problems() -> dict[str, Schema]:
-    violation = members(
-        {
-            "pointer": text("JSON pointer to what is wrong; empty for the whole body.", example="/cluster_name"),
-            "message": text("What is wrong with it.", example="is required"),
-        }
-    )
-    problem = members(
-        {
-            "type": {"type": "string", "format": "uri", "description": "The code as a URN."},
-            "title": text("What the code means."),
-            "status": {"type": "integer", "description": "The HTTP status."},
-            "detail": text("What happened here, and what to do about it."),
-            "code": {
-                "type": "string",
-                "enum": list(dict.fromkeys(refusal.code for refusal in refusals())),
-                "description": "Stable; for programs.",
-            },
-            "request_id": text("The X-Request-Id of the request, as the log of the server has it."),
-        }
-    )
-    problem["properties"] |= {
-        "errors": {**array(ref("Violation"), "Everything that is wrong with a document; the first 100."), "maxItems": 100},
-        "errors_total": {
-            "type": "integer",
-            "minimum": 101,
-            "description": "How many there are, when more than 100 were found.",
-        },
-        "kind": text("The kind of the document that it is about."),
-        "id": text("The id of the document that it is about."),
-        "users": array({"type": "string"}, "Who uses the document; the first 20."),
-        "count": {"type": "integer", "minimum": 1, "description": "How many use the document, or are frozen."},
-        "index": {"type": "integer", "minimum": 0, "description": "The operation of a batch that it is about."},
-        "conflicts": array(ref("Conflict"), "What others changed meanwhile: of a revert the first 100, of an apply 10,000."),
-        "conflicts_total": {"type": "integer", "minimum": 1, "description": "How many there are."},
-        **application_schemas.DECOMMISSIONED,
-        "oldest": {"type": "integer", "minimum": 0, "description": "The oldest revision that can be asked for."},
-        "plan": text("Id of the plan as it is now."),
-        "summary": ref("PlanSummary"),
-        "removals": {"type": "integer", "minimum": 0, "description": "How many inputs would be removed."},
-        "clusters": {"description": "How many clusters are concerned; where a freeze refuses, the first 20 ids of them."},
-        "first": array(free(), "The first 20 inputs that would be removed, each with cluster and view."),
-        "freezes": array(free(), "The freezes that refuse, each with id, reason and until."),
-        "confirm": {
-            "type": "object",
-            "description": "The headers with which the write passes.",
-            "additionalProperties": {"type": "string"},
-        },
-    }
-    del problem["additionalProperties"]  # RFC 9457 lets problems grow
-    with_errors = {"allOf": [ref("Problem"), {"type": "object", "required": ["errors"]}]}
-    conflict = members(
-        {
-            "kind": text("Kind of the document."),
-            "id": text("Id of the document."),
-            "path": text("JSON pointer to what was changed again; empty for the whole document."),
-            "revision": {**_REVISION, "nullable": True, "description": "Which change did so; null if it was compacted."},
-        }
-    )
-    conflict["properties"] |= application_schemas.CONFLICT
-    return {"Conflict": conflict, "Violation": violation, "Problem": problem, "InvalidProblem": with_errors}
 
 
 def _log() -> dict[str, Schema]:
@@ -259,7 +186,7 @@ def _log() -> dict[str, Schema]:
         "after": _DOCUMENT,
     }
     entry = {
-        "revision": {**_REVISION, "minimum": 1},
+        "revision": {**REVISION, "minimum": 1},
         "time": text("When, in UTC.", format="date-time", example="2026-01-31T12:00:00.000000Z"),
         "actor": text("Name of the token.", example="write"),
         "on_behalf_of": text("X-Actor of the request.", nullable=True, example="alice"),
@@ -269,13 +196,13 @@ def _log() -> dict[str, Schema]:
         "changes": array(ref("Change"), "What changed."),
         "retired": array(members({"dns": text("DNS name."), "id": text("Id of the cluster.")}), "Tombstones of an import."),
         "vanished": array({"type": "string"}, "DNS names that an import left to nobody: 404, not an empty list."),
-        "reverts": {**_REVISION, "minimum": 1, "description": "The revision that it undoes."},
+        "reverts": {**REVISION, "minimum": 1, "description": "The revision that it undoes."},
         "forgone": array(ref("Forgone"), "Definitions that an import's clusters go without: they were deleted by force."),
     }
     tombstone = {
         "dns": text("DNS name of a decommissioned cluster."),
         "id": text("Its id."),
-        "revision": {**_REVISION, "description": "When it was decommissioned."},
+        "revision": {**REVISION, "description": "When it was decommissioned."},
     }
     always = [name for name in entry if name not in ("retired", "vanished", "forgone", "reverts")]
     return {
@@ -326,12 +253,12 @@ def _batch(kinds: Kinds) -> dict[str, Schema]:
             "enum": ["create", "update", "delete", "unchanged"],
             "description": "What became of the document.",
         },
-        "revision": {**_REVISION, "nullable": True, "description": "Revision that last changed the document."},
+        "revision": {**REVISION, "nullable": True, "description": "Revision that last changed the document."},
         "before": _DOCUMENT,
         "after": _DOCUMENT,
     }
     answer = {
-        "revision": {**_REVISION, "description": "The new revision, or the one that stays when nothing changed."},
+        "revision": {**REVISION, "description": "The new revision, or the one that stays when nothing changed."},
         "dry_run": {"type": "boolean", "enum": [False], "description": "That it was carried out."},
         "warnings": array({"type": "string"}, "Warnings about what is allowed but is probably a mistake."),
         "results": array(ref("BatchResult"), "What became of each document that was touched."),
@@ -390,7 +317,7 @@ def _export(kinds: Kinds) -> Schema:
     documents = {kind.name: array(ref(kind.singular), kind.description) for kind in kinds}
     properties = {
         "format": {"type": "string", "enum": ["flux-resourceset/v1"], "description": "What this is."},
-        "revision": _REVISION,
+        "revision": REVISION,
         "documents": {"description": "All documents, by kind.", **members(documents, [])},
         "tombstones": array(ref("Tombstone"), "Clusters that were decommissioned."),
         "deleted_by_force": {

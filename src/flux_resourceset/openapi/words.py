@@ -7,6 +7,8 @@ from typing import Any
 
 from flux_resourceset.kinds.model import Schema
 
+REVISION: Schema = {"type": "integer", "minimum": 0, "description": "Revision of the fleet.", "example": 12}
+
 
 def ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
