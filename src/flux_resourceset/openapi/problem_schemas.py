@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 
 from flux_resourceset import errors
@@ -45,7 +44,7 @@ def _problem() -> Schema:
             "request_id": text("The X-Request-Id of the request, as the log of the server has it."),
         }
     )
-    problem["properties"] |= copy.deepcopy(_BESIDES)
+    problem["properties"] |= _BESIDES
     del problem["additionalProperties"]  # RFC 9457 lets problems grow
     return problem
 
