@@ -37,11 +37,17 @@ coverage: $(VENV)/dev ## run the tests with the long ones (every example of the 
 	$(BIN)/coverage report --skip-covered
 	$(BIN)/python tests/unreached.py
 
+test-postgres: $(VENV)/dev ## run the tests of servers and of several processes on PostgreSQL
+	TEST_STORE=postgres $(BIN)/pytest $(ORDINARY) -m "not thorough and not fault and not sqlite" tests/api tests/processes
+
 test-pythons: ## run the tests on every Python from 3.11 to 3.14 that is on the PATH or of pyenv, each in a .venv-3.x of its own
 	@$(PYTHON) tests/pythons.py $(MAKE)
 
-test-thorough: $(VENV)/dev ## run those that take longer: Schemathesis, faults of real processes, planted faults, the render engine against Flux Operator's own
-	$(BIN)/pytest -q -n 2 -m "thorough or fault"
+faults: $(VENV)/dev ## break real servers, databases, disks and connections under load, check every answer, and print how long each took to recover
+	$(BIN)/pytest -q -n 2 -p no:schemathesis tests/faults -m "fault and not thorough"
+
+test-thorough: $(VENV)/dev ## run those that take longer: Schemathesis, planted faults, the render engine against Flux Operator's own
+	$(BIN)/pytest -q -n 2 -m thorough
 
 mutants: $(VENV)/dev ## plant faults one at a time and name those that no test notices (part of test-thorough); ARGS=--all plants every one
 	PYTHONPATH=tests $(BIN)/python -m mutants.run $(ARGS)
@@ -63,6 +69,7 @@ generate: $(VENV)/dev ## write openapi/openapi.yaml and the generated parts of t
 
 bench: $(VENV)/dev ## measure, against named anchors (uses nginx and wrk where they are)
 	$(BIN)/python bench/poll.py
+	$(BIN)/python bench/workers.py
 	$(BIN)/python bench/cli.py
 	$(BIN)/python bench/batch.py
 	$(BIN)/python bench/stall.py
@@ -70,6 +77,13 @@ bench: $(VENV)/dev ## measure, against named anchors (uses nginx and wrk where t
 	$(BIN)/python bench/apply.py
 	$(BIN)/python bench/feed.py
 	$(BIN)/python bench/history.py
+	$(BIN)/python bench/herd.py
+	$(BIN)/python bench/steady.py
+	$(BIN)/python bench/growth.py
+
+performance: $(VENV)/dev ## run all of these in a quiet hour and write docs/performance.md; ARGS="--only poll" measures some anew
+	$(BIN)/python bench/performance.py $(ARGS)
+.PHONY: performance
 
 lock: $(VENV)/runtime ## renew the pinned requirement files
 	$(BIN)/pip install --quiet uv
@@ -82,7 +96,7 @@ clean: ## remove what was built here: environments, caches, coverage, dist; the 
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache .schemathesis
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
-.PHONY: help install demo test coverage test-pythons test-thorough mutants lint format generate bench lock clean
+.PHONY: help install demo test coverage test-postgres test-pythons faults test-thorough mutants lint format generate bench lock clean
 
 e2e-tools: ## build Flux Operator, Flux and a Kubernetes control plane from Go modules (needs Go; half an hour, once)
 	tests/e2e/tools/build.sh

@@ -21,7 +21,7 @@ import msgspec
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from bench import generated  # noqa: E402
+from bench import figures, generated  # noqa: E402
 
 from flux_resourceset import errors, imports, operations, transfer  # noqa: E402
 from flux_resourceset.budgets import Budget  # noqa: E402
@@ -116,11 +116,20 @@ def main() -> int:
         medians.append(times)
         pairs = [(times.apply_new, times.create), (times.apply_same, times.replace_same)]
         pairs += [(took, times.replace_changed) for took in (times.apply_changed, times.refuse)]
+        titles = (
+            "All are new (`create`)",
+            "Unchanged (`replace`)",
+            "One label each (`replace`)",
+            "Refused, a conflict in each (`replace`)",
+        )
+        cells = {title: f"{took:.3f} s, {took / anchor:.2f} ×" for title, (took, anchor) in zip(titles, pairs, strict=True)}
+        figures.row("CPU time, and times the anchor", {"Clusters": f"{clusters:,}", **cells})
         print(f"{clusters:8}   " + "   ".join(f"{took:6.3f} s ({took / anchor:4.2f} x)" for took, anchor in pairs))
     if len(medians) > 1:
         first, last = medians[0], medians[-1]
         growth = math.log(last.apply_changed / first.apply_changed) / math.log(last.clusters / first.clusters)
         print(f"exponent of growth with clusters: {growth:.2f}")
+        figures.note(f"Exponent of growth with clusters: {growth:.2f}.")
     return 0
 
 

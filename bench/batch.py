@@ -1,39 +1,46 @@
-"""Measures writes that reach a whole fleet, while it is polled: python bench/batch.py.
+"""Measures writes that reach a whole fleet: python bench/batch.py (two cores: one for the server, one for the rest).
 
-A change in the catalog and an assignment to every cluster, each by the command line as an operator types it, on fleets of
-100, 1,000 and 10,000 clusters. Meanwhile polls go on, and one that fails is counted.
+A change in the catalog and the answers that it makes new, fetched by every cluster; then the same change, an assignment to every
+cluster and a patch of every cluster, each by the command line as an operator types it, while polls go on: the longest wait of one
+is kept, and one that fails is counted. On fleets of 100, 1,000 and 10,000 clusters.
+
+--before REV measures another commit as well, in turns, with the libraries of this environment; then the ratios count.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import http.client
 import os
+import resource
+import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT)]
 
-from bench import generated  # noqa: E402
-
-import live  # noqa: E402  # the same server that the tests start
+from bench import generated, poll, servers  # noqa: E402
 
 SIZES = (100, 1_000, 10_000)
 BAR = 10.0  # seconds for 10,000 clusters
+LONGEST = 0.1  # seconds, for any poll, whatever is written
+RATIOS = {"patch": 0.5, "fresh": 0.83, "packed": 0.79}  # of what it was before: bars for 10,000 clusters
 PROGRAM = str(Path(sys.executable).parent / "flux-resourceset-cli")
 
 
 class Polls:
     """What clusters do meanwhile: ask, one after the other, on new connections."""
 
-    def __init__(self, server: live.Server, clusters: int) -> None:
-        self._server = server
+    def __init__(self, port: int, clusters: int) -> None:
+        self._port = port
         self._clusters = clusters
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._poll)
@@ -43,9 +50,9 @@ class Polls:
         while not self._over.wait(0.005):
             path = f"/api/v2/flux/clusters/{generated.dns(self.done % self._clusters)}/platform-components"
             started = time.perf_counter()
-            connection = http.client.HTTPConnection(*self._server.address, timeout=60)
+            connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
             try:
-                connection.request("GET", path, headers={"Authorization": f"Bearer {live.READ}"})
+                connection.request("GET", path, headers={"Authorization": f"Bearer {servers.READ}"})
                 answer = connection.getresponse()
                 good = answer.status == 200 and bool(answer.read())
             except (OSError, http.client.HTTPException):
@@ -66,11 +73,19 @@ class Polls:
 
 
 class Figures(NamedTuple):
-    clusters: int
+    """Seconds, and polls."""
+
+    fresh: float  # from a catalog change to the last of all new answers
+    packed: float  # the same, with gzip
     catalog: float
     assign: float
     patch: float
-    polls: Polls
+    fresh_cpu: float  # CPU time of the server for these
+    packed_cpu: float
+    patch_cpu: float  # and of the command line
+    polls: float
+    failed: float
+    slowest: float
 
 
 def run(environment: dict[str, str], *words: str) -> float:
@@ -81,57 +96,130 @@ def run(environment: dict[str, str], *words: str) -> float:
     return time.perf_counter() - started
 
 
-def measured(clusters: int) -> Figures:
+def measured(clusters: int, checkout: Path | None) -> Figures:
+    everywhere = generated.EVERYWHERE
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        with live.serving(home, SEED_FILE="") as server:
+        with servers.ours(home, checkout, SEED_FILE="") as server:
+            server.wait("/ready")
             environment = {
-                "PATH": os.environ["PATH"], "HOME": folder, "FLUX_API_URL": server.url,
-                "FLUX_API_TOKEN": live.READ, "FLUX_API_WRITE_TOKEN": live.WRITE,
+                "PATH": os.environ["PATH"], "HOME": folder, "FLUX_API_URL": f"http://127.0.0.1:{server.port}",
+                "FLUX_API_TOKEN": servers.READ, "FLUX_API_WRITE_TOKEN": servers.WRITE,
+                **({"PYTHONPATH": str(checkout / "src")} if checkout else {}),
             }  # fmt: skip
             (home / "fleet.json").write_bytes(generated.export(clusters))
             run(environment, "import", str(home / "fleet.json"), "--yes", "--timeout", "300")
             run(environment, "namespace", "create", "everywhere")
-            with Polls(server, clusters) as polls:
-                return Figures(
-                    clusters,
-                    run(environment, "component", "update", generated.EVERYWHERE, "--oci-tag", "v2.0.0"),
-                    run(environment, "namespace", "assign", "everywhere", "--all", "--yes", "--timeout", "300"),
-                    run(
-                        environment,
-                        "component",
-                        "patch",
-                        generated.EVERYWHERE,
-                        "--all",
-                        "--yes",
-                        "--set",
-                        "a=b",
-                        "--timeout",
-                        "300",
-                    ),
-                    polls,
-                )
+            for packed in (False, True):  # as in a fleet that was polled before
+                poll.all_fresh(server, clusters, packed)
+            cpu = [server.cpu_seconds()]
+            fresh = poll.all_fresh(server, clusters, packed=False)
+            cpu.append(server.cpu_seconds())
+            packed_fresh = poll.all_fresh(server, clusters, packed=True)
+            cpu.append(server.cpu_seconds())
+            whole = ("--all", "--yes", "--timeout", "300")
+            with Polls(server.port, clusters) as polls:
+                catalog = run(environment, "component", "update", everywhere, "--oci-tag", "v2.0.0")
+                assign = run(environment, "namespace", "assign", "everywhere", *whole)
+                busy = server.cpu_seconds() + _children()
+                patch = run(environment, "component", "patch", everywhere, "--set", "a=b", *whole)
+                busy = server.cpu_seconds() + _children() - busy
+            seconds = fresh, packed_fresh, catalog, assign, patch, cpu[1] - cpu[0], cpu[2] - cpu[1], busy
+            return Figures(*seconds, polls.done, polls.failed, polls.slowest)
+
+
+def _children() -> float:
+    """CPU time of the processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+@contextlib.contextmanager
+def checked_out(revision: str | None) -> Iterator[Path | None]:
+    """Another commit, in a work tree of its own that goes afterwards."""
+    if revision is None:
+        yield None
+        return
+    git = ["git", "-C", str(ROOT), "worktree"]
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "before"
+        subprocess.run([*git, "add", "--quiet", "--detach", str(place), revision], check=True)
+        try:
+            yield place
+        finally:
+            subprocess.run([*git, "remove", "--force", str(place)], check=True)
+
+
+def summed_up(rounds: list[Figures]) -> Figures:
+    """Medians, and of polls all that went wrong."""
+    middle = Figures(*(statistics.median(figures) for figures in zip(*rounds, strict=True)))
+    failed, slowest = sum(figures.failed for figures in rounds), max(figures.slowest for figures in rounds)
+    return middle._replace(failed=failed, slowest=slowest)
+
+
+TIMES = ("fresh", "packed", "catalog", "assign", "patch", "fresh_cpu", "packed_cpu", "patch_cpu")
+
+
+def show(whose: str, clusters: int, figures: Figures) -> None:
+    seconds = "".join(f"{getattr(figures, name):9.2f} s" for name in TIMES)
+    polls = f"{figures.polls:.0f} ({figures.failed:.0f} failed, slowest {figures.slowest * 1000:.0f} ms)"
+    print(f"{clusters:8}  {whose:6}{seconds}  {polls}", flush=True)
+
+
+def compared(before: Figures, now: Figures) -> None:
+    """Time tells where nobody else uses the machine; CPU time tells a little less, and always."""
+    ratios = {name: getattr(now, name) / max(getattr(before, name), 1e-9) for name in TIMES}
+    print(f"{'':8}  {'ratio':6}" + "".join(f"{ratio:9.2f}  " for ratio in ratios.values()))
+    for name, bar in RATIOS.items():
+        by_time, by_cpu = ratios[name], ratios[f"{name}_cpu"]
+        print(f"          {name}: {by_time:.2f} of before, {by_cpu:.2f} by CPU time; bar {bar}: {_said(by_time <= bar)}")
+
+
+def _said(met: bool) -> str:
+    return "met" if met else "MISSED"
+
+
+def series(sizes: list[int], rounds: int, before: Path | None) -> dict[int, Figures]:
+    """Of each size what was measured now; both, and their ratio, are shown."""
+    found = {}
+    for clusters in sizes:
+        taken: dict[str, list[Figures]] = {"before": [], "now": []}
+        for number in range(rounds):
+            turns = [("now", None), *([("before", before)] if before else [])]
+            for whose, checkout in turns if number % 2 else reversed(turns):
+                taken[whose].append(measured(clusters, checkout))
+        found[clusters] = summed_up(taken["now"])
+        if before:
+            show("before", clusters, summed_up(taken["before"]))
+        show("now", clusters, found[clusters])
+        if before:
+            compared(summed_up(taken["before"]), found[clusters])
+    return found
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
-    sizes = parser.parse_args().sizes
-    series = []
-    print("clusters   catalog change   assign to all   patch all   polls meanwhile")
-    for clusters in sizes:
-        figures = measured(clusters)
-        series.append(figures)
-        polls = f"{figures.polls.done} ({figures.polls.failed} failed, slowest {figures.polls.slowest:.2f} s)"
-        print(f"{clusters:8}   {figures.catalog:12.2f} s   {figures.assign:11.2f} s   {figures.patch:7.2f} s   {polls}")
-    first, last = series[0], series[-1]
-    print(f"growth from {first.clusters} to {last.clusters} clusters, {last.clusters / first.clusters:.0f} x:", end="")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--before", metavar="REV", help="another commit, which takes turns with this one")
+    options = parser.parse_args()
+    print(f"load average before: {os.getloadavg()[0]:.1f}; fresh: until all have the answers of a new catalog, packed: with gzip")
+    print(f"clusters  commit{''.join(f'{name:>11}' for name in TIMES)}  polls during catalog, assign and patch")
+    with checked_out(options.before) as before:
+        found = series(options.sizes, options.rounds, before)
+    first, last = min(found), max(found)
+    print(f"growth from {first} to {last} clusters, {last / first:.0f} x:", end="")
     for name in ("catalog", "assign", "patch"):
-        print(f" {name} {getattr(last, name) / getattr(first, name):.1f} x", end="")
-    slow = max(last.catalog, last.assign, last.patch)
-    failed = sum(figures.polls.failed for figures in series)
-    print(f"\nbar {BAR:.0f} s for {last.clusters} clusters: {'met' if slow <= BAR else 'MISSED'} ({slow:.2f} s)", end="")
-    print(f"; no failed poll: {'met' if not failed else f'MISSED ({failed})'}")
+        print(f" {name} {getattr(found[last], name) / getattr(found[first], name):.1f} x", end="")
+    slow = max(found[last].catalog, found[last].assign, found[last].patch)
+    slowest = max(figures.slowest for figures in found.values())
+    failed = sum(figures.failed for figures in found.values())
+    print(f"\nbar {BAR:.0f} s for {last} clusters: {_said(slow <= BAR)} ({slow:.2f} s)", end="")
+    print(
+        f"; bar {LONGEST * 1000:.0f} ms for every poll: {_said(slowest <= LONGEST)} ({slowest * 1000:.0f} ms)",
+        end="",
+    )
+    print(f"; no failed poll: {'met' if not failed else f'MISSED ({failed:.0f})'}; load average after: {os.getloadavg()[0]:.1f}")
     return 1 if failed else 0
 
 

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests"))
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests")]
+
+from bench import figures  # noqa: E402
 
 import live  # noqa: E402  # the same server that the tests start
 
@@ -92,7 +94,7 @@ def cases(server: live.Server, folder: str) -> dict[str, tuple[list[str], Callab
     }
 
 
-def tell(times: dict[str, list[Time]]) -> bool:
+def tell(title: str, times: dict[str, list[Time]]) -> bool:
     """Print the figures; whether every bar was met."""
     met = True
     for name, took in times.items():
@@ -102,6 +104,7 @@ def tell(times: dict[str, list[Time]]) -> bool:
         if name in COMMANDS and COMMANDS[name].barred:
             bar = f"   bar {BAR:.1f}: {'met' if ratio <= BAR else 'MISSED'}"
             met = met and ratio <= BAR
+            figures.bar(f"`{name}`, {title}", f"{ratio:.2f} ×", f"≤ {BAR:g} ×", ratio <= BAR, anchor=f"`{ANCHOR}`")
         print(f"  {name:26} {statistics.median(own.wall for own in took) * 1000:7.1f} ms   {ratio:5.2f} x {ANCHOR}{bar}")
     return met
 
@@ -118,7 +121,7 @@ def main() -> int:
         for title, (names, environment) in cases(server, folder).items():
             print(f"{title}:")
             commands = {name: [PROGRAM, *COMMANDS[name].words] for name in names}
-            met = tell(measured(rounds, commands, environment)) and met
+            met = tell(title, measured(rounds, commands, environment)) and met
     return 0 if met else 1
 
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from bench import generated, load, servers  # noqa: E402
+from bench import figures, generated, load, servers  # noqa: E402
 
 CLUSTERS = 1_000
 STREAMS = 500
@@ -187,14 +187,23 @@ def measured(home: Path, seconds: float) -> int:
             polls, events, share = round_of(server, streams, seconds)
             found.setdefault(streams, []).append(polls)
             print(f"polls, {streams:3} streams, server at {share:4.0%} of its core    {polls}", flush=True)
+            _row(f"a poll, {streams} streams", polls, f"{share:.0%}")
             if events:
+                _row("from the answer to a write to the event on the last stream", events, f"{share:.0%}")
                 print(f"from a write's answer to the last stream's event   {events}", flush=True)
         alone, beside = (min(each.median for each in found[streams]) for streams in (0, STREAMS))
         slow_alone, slow_beside = (min(each.p99 for each in found[streams]) for streams in (0, STREAMS))
         ratios = f"{beside / alone:.2f} times as long (median), {slow_beside / slow_alone:.2f} (p99)"
         print(f"a poll beside {STREAMS} streams takes {ratios}")
         print(f"{server.resident() / 2**20:.0f} MiB resident")
+        figures.note(f"A poll beside {STREAMS} streams takes {ratios}; {server.resident() / 2**20:.0f} MiB resident.")
     return 0
+
+
+def _row(what: str, found: Figures, share: str) -> None:
+    cells = {"Median": found.median, "p99": found.p99, "Longest": found.longest}
+    shown = {name: f"{value:.2f} ms" for name, value in cells.items()}
+    figures.row(f"{PER_SECOND} writes a second, {CLUSTERS:,} clusters", {"What": what, **shown, "Core of the server": share})
 
 
 def main() -> int:

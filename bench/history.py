@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from bench import batch, generated  # noqa: E402
+from bench import batch, figures, generated  # noqa: E402
 
 import live  # noqa: E402  # the same server that the tests start
 from flux_resourceset.changes import Change, Document, Entry, Query  # noqa: E402
@@ -32,6 +32,10 @@ PATCHES = 3
 BAR = 15.0  # MB for a patch of 10,000 clusters
 FEW, MANY = 10, 1_000  # changes of one document
 ROUNDS = 20
+
+
+def tell(what: str, value: str) -> None:
+    figures.row("What the past costs", {"What": what, "Measured": value})
 
 
 def megabytes(path: Path) -> float:
@@ -94,8 +98,12 @@ def documents(path: Path) -> None:
         few = taken(lambda: store.document_at("clusters", "cluster-00000", head - FEW))
         many = taken(lambda: store.document_at("clusters", "cluster-00000", start))
         print(f"a document now {now:.2f} ms; {FEW} changes ago {few:.2f} ms, {few / now:.1f} x; ", end="")
+        tell("A document now", f"{now:.2f} ms")
+        tell(f"The same, {FEW} of its changes ago", f"{few:.2f} ms, {few / now:.1f} × that")
+        tell(f"The same, {MANY:,} ago", f"{many:.2f} ms, {many / now:.1f} ×, {(many - now) / MANY * 1000:.1f} µs for each change")
         print(f"{MANY} ago {many:.2f} ms, {many / now:.1f} x, {(many - now) / MANY * 1000:.1f} µs for each change")
         other = taken(lambda: store.document_at("clusters", "cluster-00001", start))
+        tell(f"Another one, {MANY:,} changes of the fleet ago", f"{other:.2f} ms, {other / now:.1f} ×")
         print(f"another one, {MANY} changes of the fleet ago: {other:.2f} ms, {other / now:.1f} x")
         log(store, start)
 
@@ -104,6 +112,10 @@ def log(store: SqliteStore, start: int) -> None:
     for word, query in (("oldest", Query(after=start, limit=MANY)), ("newest", Query(limit=MANY))):
         once = taken(lambda query=query: list(store.find(query, MANY)))  # type: ignore[misc]
         paged = taken(lambda query=query: list(store.find(query, 20)))  # type: ignore[misc]
+        tell(
+            f"{MANY:,} entries of the log, {word} first",
+            f"{once:.0f} ms; in {MANY // 20} pages {paged:.0f} ms, {paged / once:.1f} ×",
+        )
         print(
             f"{MANY} entries of the log, {word} first: {once:.0f} ms, in {MANY // 20} pages {paged:.0f} ms, {paged / once:.1f} x"
         )
@@ -117,7 +129,9 @@ def upkeep(path: Path) -> None:
         write = time.perf_counter() - started
         started = time.perf_counter()
         found = store.verified()
-        print(f"verified {found.revision} revisions with {found.documents} documents in {time.perf_counter() - started:.1f} s")
+        took = time.perf_counter() - started
+        print(f"verified {found.revision} revisions with {found.documents} documents in {took:.1f} s")
+        tell(f"`verify` of {found.revision:,} revisions with {found.documents:,} documents", f"{took:.1f} s")
         if found.fault:
             raise SystemExit(found.fault)
         digest = store.digest_at(found.revision)
@@ -125,6 +139,7 @@ def upkeep(path: Path) -> None:
         with store.begin() as transaction:
             gone = transaction.fold(found.revision + 1, digest)
         lasted = time.perf_counter() - started
+        tell(f"Writers wait while {gone:,} entries are folded", f"{lasted:.2f} s, {lasted / write:.0f} × a write")
         print(f"folded {gone} entries; writers waited {lasted:.2f} s, {lasted / write:.0f} x a write")
 
 
@@ -139,6 +154,11 @@ def main() -> int:
         print(f"a patch of {clusters} clusters adds {', '.join(f'{each:.1f}' for each in grown)} MB to the file;", end=" ")
         print(f"documents before and after alone are {before_and_after:.1f} MB, {max(grown) / before_and_after:.2f} of that")
         met = max(grown) <= BAR * clusters / CLUSTERS
+        adds = ", ".join(f"{each:.1f}" for each in grown)
+        tell(f"A patch of one value on {clusters:,} clusters, by the command line, adds to the file", f"{adds} MB")
+        tell("The same documents before and after, as wholes", f"{before_and_after:.1f} MB")
+        limit = f"≤ {BAR * clusters / CLUSTERS:g} MB"
+        figures.bar(f"what a patch of {clusters:,} clusters adds to the file", f"{max(grown):.1f} MB", limit, met)
         print(f"bar {BAR:.0f} MB for {CLUSTERS} clusters: {'met' if met else 'MISSED'}")
         documents(home / "fleet.db")
         upkeep(home / "fleet.db")

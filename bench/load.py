@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 IP_BIND_ADDRESS_NO_PORT = 24  # choose the port when connecting; from linux/in.h
+NUMBER = b"0123456789abcdef" * 2  # in the place of which a request gets an id of its own
 TIMEOUT = (30).to_bytes(8, "little") + bytes(8)  # struct timeval: a server that hangs must not hang the measurement
 
 
@@ -26,10 +27,11 @@ class Sent(NamedTuple):
 
 
 class Load:
-    def __init__(self, port: int, connections: int, keep_alive: bool) -> None:
+    def __init__(self, port: int, connections: int, keep_alive: bool, numbered: bool = False) -> None:
         self.address = ("127.0.0.1", port)
         self.connections = connections
         self.keep_alive = keep_alive
+        self.numbered = numbered  # each request holds a NUMBER, and gets one of its own
         self.latencies: list[float] = []
 
     def answers(self, requests: Iterable[bytes], end: float = float("inf")) -> Iterator[bytes]:
@@ -48,7 +50,7 @@ class Load:
             if now >= end:
                 break
             connection = connection or self._connected()
-            connection.send(request)
+            connection.send(request.replace(NUMBER, b"%032x" % len(self.latencies)) if self.numbered else request)
             waiting.append(Sent(connection, now))
         for sent in waiting:
             yield self._received(sent)
@@ -93,7 +95,7 @@ def body(data: bytes) -> bytes:
 def run(order: dict[str, Any]) -> dict[str, Any]:
     """`seconds`: repeat the requests for that long. Without: each once, after the `write`; `fresh` counts the `marker`."""
     requests = [request.encode() for request in order["requests"]]
-    load = Load(order["port"], order["connections"], order["keep_alive"])
+    load = Load(order["port"], order["connections"], order["keep_alive"], NUMBER in requests[0])
     kept: list[bytes] = []
     began = time.perf_counter()
     if order["seconds"]:

@@ -27,7 +27,8 @@ from typing import Any, NamedTuple, TypeVar
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))  # so that it can be started as a file
 
-from bench.servers import LOAD_CORE, WRITE, Process, environment, headers, nginx, ours, pinned  # noqa: E402
+from bench import load  # noqa: E402
+from bench.servers import LOAD_CORE, READ, WRITE, Process, environment, headers, nginx, ours, pinned  # noqa: E402
 
 CONNECTIONS = 64
 POLLED = 1000  # clusters whose components the load asks for, in turn, from both servers
@@ -59,29 +60,68 @@ class Run(NamedTuple):
 
 class Scenario(NamedTuple):
     name: str
-    keep_alive: bool
-    packed: bool
     bar: float  # share of nginx
+    keep_alive: bool = False
+    by_wrk: bool = False  # which is faster than load.py, but cannot do as Flux does: close by itself
+    packed: bool = False
+    more: str = ""  # header lines
+    tokens: int = 1  # different ones, in turn
 
+
+# As an ingress adds them; an id is a new one for each request.
+PROXY = f"""\
+X-Request-Id: {load.NUMBER.decode()}
+X-Real-IP: 10.244.3.17
+X-Forwarded-For: 10.244.3.17
+X-Forwarded-Host: api.example.com
+X-Forwarded-Port: 443
+X-Forwarded-Proto: https
+X-Forwarded-Scheme: https
+Forwarded: for=10.244.3.17;host=api.example.com;proto=https
+Via: 1.1 ingress
+traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
+X-Envoy-Expected-Rq-Timeout-Ms: 15000
+""".replace("\n", "\r\n")
 
 SCENARIOS = (
-    Scenario("keep-alive", True, False, 0.9),
-    Scenario("keep-alive, gzip", True, True, 0.9),
-    Scenario("new connections", False, False, 0.5),
-    Scenario("new connections, gzip", False, True, 0.5),
+    Scenario("keep-alive", 1.0, keep_alive=True, by_wrk=True),
+    Scenario("keep-alive, gzip", 1.0, keep_alive=True, by_wrk=True, packed=True),
+    Scenario("new connections", 0.9),
+    Scenario("new connections, gzip", 0.9, packed=True),
+    Scenario("behind a proxy", 0.7, more=PROXY),
+    Scenario("10,000 tokens", 0.8, tokens=10_000),
+    Scenario("Connection: close", 0.8, by_wrk=True, more="Connection: close\r\n"),
 )
 
 
 # Load
 
 
+def dns(number: int) -> str:
+    return f"cluster-{number:05}.k8s.example.com"
+
+
 def path(number: int, view: str) -> str:
-    return f"/api/v2/flux/clusters/cluster-{number:05}.k8s.example.com/{view}"
+    return f"/api/v2/flux/clusters/{dns(number)}/{view}"
 
 
-def raw(request_path: str, packed: bool) -> str:
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers(packed).items())
-    return f"GET {request_path} HTTP/1.1\r\n{lines}\r\n"
+def raw(request_path: str, packed: bool, more: str = "", token: str = READ) -> str:
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers(packed, token).items())
+    return f"GET {request_path} HTTP/1.1\r\n{lines}{more}\r\n"
+
+
+def secret(number: int) -> str:
+    return f"{number:032}"
+
+
+def write_tokens(home: Path, clusters: int) -> Path:
+    """One for each cluster, bound to it, as a fleet has them; the load asks for the clusters in turn."""
+    file = home / "tokens"
+    polled = min(clusters, POLLED)
+    most = max(scenario.tokens for scenario in SCENARIOS)
+    file.write_text("".join(f"t{number} read {secret(number)} {dns(number % polled)}\n" for number in range(most)))
+    file.chmod(0o600)
+    return file
 
 
 def loaded(port: int, requests: list[str], **order: Any) -> Any:
@@ -95,11 +135,11 @@ def loaded(port: int, requests: list[str], **order: Any) -> Any:
     return json.loads(done.stdout)
 
 
-def wrk(program: str, port: int, paths: list[str], packed: bool, seconds: float, home: Path) -> Any:
+def wrk(program: str, port: int, paths: list[str], scenario: Scenario, seconds: float, home: Path) -> Any:
     (home / "paths").write_text("".join(f"{each}\n" for each in paths))
     command = [program, "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(seconds))}s", "-s", str(HERE / "poll.lua")]
-    for name, value in headers(packed).items():
-        command += ["-H", f"{name}: {value}"]
+    for line in [*(f"{name}: {value}" for name, value in headers(scenario.packed).items()), *scenario.more.splitlines()]:
+        command += ["-H", line]
     done = subprocess.run(
         [*command, f"http://127.0.0.1:{port}", "--", str(home / "paths")],
         capture_output=True,
@@ -117,10 +157,13 @@ def measured(server: Process, scenario: Scenario, clusters: int, seconds: float,
     paths = [path(number, VIEWS[0]) for number in range(min(clusters, POLLED))]
     program = shutil.which("wrk")
     busy, spent, began = server.cpu_seconds(), _children(), time.perf_counter()
-    if scenario.keep_alive and program:
-        report = wrk(program, server.port, paths, scenario.packed, seconds, home)
+    if scenario.by_wrk and program:
+        report = wrk(program, server.port, paths, scenario, seconds, home)
     else:
-        requests = [raw(each, scenario.packed) for each in paths]
+        requests = [raw(each, scenario.packed, scenario.more) for each in paths]
+        if scenario.tokens > 1:
+            known = range(scenario.tokens)
+            requests = [raw(paths[number % len(paths)], scenario.packed, token=secret(number)) for number in known]
         report = loaded(server.port, requests, seconds=seconds, keep_alive=scenario.keep_alive)
     busy, spent, wall = server.cpu_seconds() - busy, _children() - spent, time.perf_counter() - began
     return Run(
@@ -251,17 +294,23 @@ def prepared_memory(server: Process, clusters: int) -> Bar:
 
 def after_a_write(server: Process, clusters: int, packed: bool, rounds: int) -> Bar:
     """From the catalog write to the last cluster's new answer, each fetched over a connection of its own."""
-    requests = [raw(path(number, VIEWS[0]), packed) for number in range(clusters)]
 
     def once() -> tuple[float, bool]:
-        tag, busy = f"v9-{time.time_ns()}", server.cpu_seconds()
-        report = loaded(server.port, requests, write=_catalog_write(tag), marker=tag)
-        if report["fresh"] != clusters:
-            raise SystemExit(f"only {report['fresh']} of {clusters} answers were fresh")
-        seconds: float = report["seconds"]
+        busy = server.cpu_seconds()
+        seconds = all_fresh(server, clusters, packed)
         return seconds, server.cpu_seconds() - busy >= FULL * seconds
 
     return _timed(f"catalog write to {clusters} fresh answers{', gzip' if packed else ''}", *repeated(once, rounds))
+
+
+def all_fresh(server: Process, clusters: int, packed: bool) -> float:
+    """Seconds from a catalog write to the last cluster's new answer."""
+    requests, tag = [raw(path(number, VIEWS[0]), packed) for number in range(clusters)], f"v9-{time.time_ns()}"
+    report = loaded(server.port, requests, write=_catalog_write(tag), marker=tag)
+    if report["fresh"] != clusters:
+        raise SystemExit(f"only {report['fresh']} of {clusters} answers were fresh")
+    seconds: float = report["seconds"]
+    return seconds
 
 
 def _catalog_write(tag: str) -> str:
@@ -278,7 +327,7 @@ def imported(home: Path, checkout: Path | None = None) -> None:
 
 
 @contextlib.contextmanager
-def older(home: Path, checkout: Path | None) -> Iterator[Process | None]:
+def older(home: Path, checkout: Path | None, **more: str) -> Iterator[Process | None]:
     """The server of another checkout, with the same fleet in a database of its own."""
     if checkout is None:
         yield None
@@ -287,9 +336,20 @@ def older(home: Path, checkout: Path | None) -> Iterator[Process | None]:
     place.mkdir()
     shutil.copy(home / "fleet.json", place)
     imported(place, checkout)
-    with ours(place, checkout) as server:
+    with ours(place, checkout, **more) as server:
         server.wait("/ready")
         yield server
+
+
+def alone(home: Path, options: argparse.Namespace) -> list[Bar]:
+    """What needs no anchor."""
+    bars = [demo_memory(home / "demo"), restart(home, options.rounds)]
+    with ours(home) as server:
+        server.wait("/ready")
+        bars.append(prepared_memory(server, options.clusters))
+        bars += [after_a_write(server, options.clusters, packed, options.rounds) for packed in (False, True)]
+        unloaded(server, options.clusters)
+    return bars
 
 
 def main() -> None:
@@ -297,6 +357,7 @@ def main() -> None:
     parser.add_argument("--clusters", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0, help="of each run in a round")
+    parser.add_argument("--polls", action="store_true", help="measure nothing but polls, against nginx")
     parser.add_argument(
         "--before", type=Path, metavar="DIR", help="a checkout of an older state, whose polls take turns with ours"
     )
@@ -305,19 +366,17 @@ def main() -> None:
     if len(os.sched_getaffinity(0)) < 2:
         raise SystemExit("two cores are needed: one for the server, one for the load")
     print(f"{options.clusters} clusters; load average before: {os.getloadavg()[0]:.1f}; "
-          f"keep-alive load from {'wrk' if shutil.which('wrk') else 'load.py (wrk is not on this system)'}")  # fmt: skip
+          f"keep-alive and close by {'wrk' if shutil.which('wrk') else 'load.py (wrk is not on this system)'}")  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         home = Path(directory)
-        bars = [demo_memory(home / "demo")]
         subprocess.run([sys.executable, str(HERE / "generated.py"), str(options.clusters), "fleet.json"], cwd=home, check=True)
         imported(home)
-        bars.append(restart(home, options.rounds))
-        with ours(home) as server:
-            server.wait("/ready")
-            bars.append(prepared_memory(server, options.clusters))
-            bars += [after_a_write(server, options.clusters, packed, options.rounds) for packed in (False, True)]
-            unloaded(server, options.clusters)
-        with ours(home) as server, older(home, options.before) as before:  # both new, for a fair comparison
+        bars = [] if options.polls else alone(home, options)
+        known = {"TOKENS_FILE": str(write_tokens(home, options.clusters))}
+        with (
+            ours(home, None, **known) as server,
+            older(home, options.before, **known) as before,
+        ):  # both new, for a fair comparison
             server.wait("/ready")
             bars += against_nginx(server, before, options, home)
     print()

@@ -22,11 +22,18 @@ import live  # noqa: E402  # what the tests start
 
 READ, WRITE = live.READ, live.WRITE
 SERVER_CORE, LOAD_CORE = 0, 1  # positions among the cores that this process may use
+PATIENCE = 300  # seconds until a server has to be there; 100,000 clusters on a busy machine take a while
 
 
 def pinned(position: int) -> Any:
     core = sorted(os.sched_getaffinity(0))[position]
     return lambda: os.sched_setaffinity(0, {core})
+
+
+def database_core() -> int:
+    """One of its own where there are three; else that of the load, for a database is no part of the server."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[2 % len(cores)] if len(cores) != 2 else cores[LOAD_CORE]
 
 
 class Process:
@@ -43,7 +50,7 @@ class Process:
 
     def wait(self, path: str) -> float:
         """Seconds from the start to the first 200."""
-        while time.perf_counter() - self.began < 60 and self.process.poll() is None:
+        while time.perf_counter() - self.began < PATIENCE and self.process.poll() is None:
             with contextlib.suppress(OSError, http.client.HTTPException):
                 if self.get(path)[0] == 200:
                     return time.perf_counter() - self.began
@@ -57,13 +64,13 @@ class Process:
             answer = connection.getresponse()
             return answer.status, answer.read()
 
-    def _pids(self) -> list[int]:
+    def pids(self) -> list[int]:
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
         return [self.process.pid, *map(int, children.split())]
 
     def cpu_seconds(self) -> float:
         ticks = 0
-        for pid in self._pids():
+        for pid in self.pids():
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             ticks += int(fields[11]) + int(fields[12])
         return ticks / os.sysconf("SC_CLK_TCK")
@@ -72,6 +79,11 @@ class Process:
         """Bytes, of ours; nginx would have two processes."""
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def peak(self) -> int:
+        """The most that it ever was."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
@@ -82,9 +94,9 @@ class Process:
             self.process.wait()
 
 
-def headers(packed: bool) -> dict[str, str]:
+def headers(packed: bool, token: str = READ) -> dict[str, str]:
     """As Flux Operator sends them; Go asks for gzip by itself."""
-    plain = {"Host": "bench", "User-Agent": "bench", "Authorization": f"Bearer {READ}"}
+    plain = {"Host": "bench", "User-Agent": "bench", "Authorization": f"Bearer {token}"}
     return plain | ({"Accept-Encoding": "gzip"} if packed else {"Accept-Encoding": "identity"})
 
 

@@ -21,6 +21,7 @@ PLACES = {
     SOURCE: (r'__version__ = "',),
     "deploy/chart/flux-resourceset/Chart.yaml": (r"^version: ", r"^appVersion: "),
     "deploy/server/overlays/production/kustomization.yaml": (r"newTag: ",),
+    "deploy/server/samples/move-to-postgresql.yaml": (r"/flux-resourceset:",),
     "deploy/cluster/delivery.yaml": (r"flux-resourceset/cluster:", r"tag: "),
     "docs/bootstrap.md": (r"flux-resourceset/cluster:", r"^    tag: "),
     "docs/install.md": (r"flux-resourceset:", r"ref=v", r"newTag: "),

@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import socket
+import sqlite3
 import ssl
 import subprocess
 import sys
@@ -18,14 +19,16 @@ from typing import IO
 import httpx
 
 import zygote
+from flux_resourceset.store import Store, opening, postgres_connections
 
 READ, WRITE = "read-token", "write-token"
 PROGRAM = (sys.executable, "-m", "flux_resourceset.server")
+ORDINARY = "te"  # what no client says of a connection, and changes no answer: the fast path leaves it to the ordinary route
 FLUX = "flux-operator/v0.58.1"  # as Flux Operator names itself
 UNUSED = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nothing here speaks TLS, and every client would read all authorities first
 ROOT = Path(__file__).resolve().parent.parent
 
-ordinary = False  # whether clients say Connection, as most do and Flux does not: then the ordinary route answers their polls
+ordinary = False  # whether clients say something by which the ordinary route answers their polls
 
 
 def free_port() -> int:
@@ -45,6 +48,34 @@ def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
         time.sleep(0.005)
 
 
+def store_url(directory: Path) -> str:
+    """Of a store that belongs to a directory: a file in it, or a database where TEST_STORE asks for PostgreSQL."""
+    if os.environ.get("TEST_STORE") != "postgres":
+        return f"sqlite://{directory}/fleet.db?mode=rwc"
+    import postgres_server  # which needs this module, and what nobody else needs
+
+    return postgres_server.shared().database_of(directory)
+
+
+def opened_store(directory: Path) -> Store:
+    """The store of a directory, for whoever writes to it beside a server."""
+    return opening.opener(opening.location(store_url(directory)), writing=True)()
+
+
+def alter(directory: Path, *statements: str, values: Sequence[object] = ()) -> None:
+    """The tables of a directory's store, as somebody would who should not."""
+    where = opening.location(store_url(directory))
+    if where.database is None:
+        with contextlib.closing(sqlite3.connect(where.path)) as db, db:
+            for statement in statements:
+                db.execute(statement, values)
+        return
+    with contextlib.closing(where.database.connect()) as connection:
+        connection.script("SET search_path = flux_resourceset")
+        for statement in statements:
+            connection.execute(postgres_connections.numbered(statement), values)
+
+
 def environment(directory: Path, **overrides: str) -> dict[str, str]:
     """What a server of a test gets: nothing from the outside but the PATH."""
     return {
@@ -53,7 +84,7 @@ def environment(directory: Path, **overrides: str) -> dict[str, str]:
         "API_MODE": "crud",
         "AUTH_TOKEN": READ,
         "CRUD_AUTH_TOKEN": WRITE,
-        "DATABASE_URL": f"sqlite://{directory}/fleet.db?mode=rwc",
+        "DATABASE_URL": store_url(directory),
         "LISTEN_ADDR": f"127.0.0.1:{free_port()}",
         **overrides,
     }
@@ -62,16 +93,16 @@ def environment(directory: Path, **overrides: str) -> dict[str, str]:
 def client(url: str, token: str | None = WRITE) -> httpx.Client:
     """One that asks as Flux does: with its headers and no others, on a connection of its own each time."""
     limits = httpx.Limits(max_keepalive_connections=0)
-    made = httpx.Client(base_url=url, timeout=30, verify=UNUSED, limits=limits, event_hooks={"request": [_say_connection]})
+    made = httpx.Client(base_url=url, timeout=30, verify=UNUSED, limits=limits, event_hooks={"request": [_say_te]})
     made.headers.clear()
     credentials = {"Authorization": f"Bearer {token}"} if token else {}
     made.headers.update({"User-Agent": FLUX, "Accept": "application/json", **credentials, "Accept-Encoding": "gzip"})
     return made
 
 
-def _say_connection(request: httpx.Request) -> None:
+def _say_te(request: httpx.Request) -> None:
     if ordinary:
-        request.headers["Connection"] = "keep-alive"
+        request.headers["Connection"] = ORDINARY
 
 
 def _started(

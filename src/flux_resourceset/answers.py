@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from flux_resourceset.kinds.model import Referenced
 from flux_resourceset.merge import Assignment, Document
 
 MAX_PARTS = 4096  # to remember: a fleet has hundreds, and a kilobyte each is little
+MAX_INPUTS_OF_ROWS = 16_384  # to remember how parts stand together, as clusters of one sort have them
 
 EMPTY = b'{"inputs":[]}'
 
@@ -27,63 +29,109 @@ class Answer(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """An input but for its cluster, encoded."""
+    """An input but for its cluster, encoded; and but for its patches, if it has any: these stand between the halves."""
 
     definition: Document
     body: bytes  # JSON without its last brace
     hash: Any  # of its content, whatever the order
+    rest: bytes = b""  # of the body
+    rest_hashed: bytes = b""  # of the content that makes the hash
+
+
+class _Row:
+    """What a list of references becomes, the same for all clusters that have it; patches and the cluster itself come later."""
+
+    def __init__(self, kind: Referenced, cluster: Document, definitions: Mapping[str, Document]) -> None:
+        self._ids = [reference["id"] for reference in cluster.get(kind.cluster_field, ())]
+        self._definitions = [definitions.get(id) for id in self._ids]
+        self.items = list(merge.assignments(kind, {**cluster, "patches": {}}, definitions))
+        self.plain: list[_Part | None] = [None] * len(self.items)
+        self.patched: list[_Part | None] = [None] * len(self.items)
+
+    def is_made_of(self, definitions: Mapping[str, Document]) -> bool:
+        return all(map(operator.is_, map(definitions.get, self._ids), self._definitions))
 
 
 class Encoder:
     """Makes answers, and remembers the parts that clusters have in common."""
 
     def __init__(self) -> None:
-        self._parts: dict[tuple[str, bytes, tuple[str, ...]], _Part] = {}
+        self._rows: dict[tuple[str, bytes], _Row] = {}
+        self._inputs_of_rows = 0
+        self._parts: dict[tuple[str, bytes, tuple[str, ...], bool], _Part] = {}
 
     def answer(self, kind: Referenced, cluster: Document, definitions: Mapping[str, Document]) -> Answer:
         """What Flux gets for a cluster and a kind."""
         block = _block(cluster)
         inputs = [
-            b'%b%b,"digest":"%b"}' % (part.body, block, _digest(part, block).encode())
-            for _, part in self._parts_of(kind, cluster, definitions)
+            b'%b%b,"digest":"%b"}' % (body, block, digest.encode())
+            for _, body, digest in self._inputs(kind, cluster, definitions, block)
         ]
         return Answer(b'{"inputs":[%b]}' % b",".join(inputs), len(inputs))
 
     def digests(self, kind: Referenced, cluster: Document, definitions: Mapping[str, Document]) -> dict[str, str]:
         """The digests of the same inputs, by id."""
-        block = _block(cluster)
-        return {id: _digest(part, block) for id, part in self._parts_of(kind, cluster, definitions)}
+        return {id: digest for id, _, digest in self._inputs(kind, cluster, definitions, _block(cluster))}
 
-    def _parts_of(self, kind: Referenced, cluster: Document, definitions: Mapping[str, Document]) -> Iterator[tuple[str, _Part]]:
-        for item in merge.assignments(kind, cluster, definitions):
-            yield item.reference["id"], self._part(kind, item)
+    def _inputs(
+        self, kind: Referenced, cluster: Document, definitions: Mapping[str, Document], block: bytes
+    ) -> Iterator[tuple[str, bytes, str]]:
+        """The id of each, its JSON up to the cluster, and its digest."""
+        row = self._row(kind, cluster, definitions)
+        patched = cluster["patches"] if kind.patches else {}
+        for position, item in enumerate(row.items):
+            id = item.reference["id"]
+            patches = patched.get(id)
+            parts = row.patched if patches else row.plain
+            part = parts[position]
+            if part is None:
+                part = parts[position] = self._part(kind, item, bool(patches))
+            body, digest = part.body, part.hash.copy()
+            if patches:  # hardly any other cluster has the same
+                written = merge.without_nulls(patches)
+                body = b"".join((body, _encode(written), part.rest))
+                digest.update(_canonical(written) + part.rest_hashed)
+            digest.update(block)
+            yield id, body, digest.hexdigest()[:32]  # names the content; 128 bits are plenty for that
 
-    def _part(self, kind: Referenced, item: Assignment) -> _Part:
-        if item.patches:
-            return _encoded(kind, item)  # hardly any other cluster has the same
-        key = kind.name, _encode(item.reference), item.wait_for
+    def _row(self, kind: Referenced, cluster: Document, definitions: Mapping[str, Document]) -> _Row:
+        key = kind.name, _encode(cluster.get(kind.cluster_field))
+        row = self._rows.get(key)
+        if row is None or not row.is_made_of(definitions):
+            row = _Row(kind, cluster, definitions)
+            self._inputs_of_rows += len(row.items)
+            if self._inputs_of_rows > MAX_INPUTS_OF_ROWS:
+                self._rows.clear()
+                self._inputs_of_rows = len(row.items)
+            self._rows[key] = row
+        return row
+
+    def _part(self, kind: Referenced, item: Assignment, patched: bool) -> _Part:
+        key = kind.name, _encode(item.reference), item.wait_for, patched
         part = self._parts.get(key)
         if part is None or part.definition is not item.definition:
             if len(self._parts) >= MAX_PARTS:
                 self._parts.clear()
-            part = self._parts[key] = _encoded(kind, item)
+            part = self._parts[key] = _encoded(kind, item, patched)
         return part
 
 
-def _encoded(kind: Referenced, item: Assignment) -> _Part:
-    content = merge.part(kind, item)
-    return _Part(item.definition, _encode(content)[:-1], hashlib.sha256(_canonical(content)))
+# Stands for patches while an input is encoded: a character that no document may hold, so that it is found again for sure.
+_PLACE = {"\0": 0}
+_PLACE_ENCODED = _encode(_PLACE)
+
+
+def _encoded(kind: Referenced, item: Assignment, patched: bool) -> _Part:
+    content = merge.part(kind, item._replace(patches=_PLACE) if patched else item)
+    body, hashed = _encode(content)[:-1], _canonical(content)
+    if not patched:
+        return _Part(item.definition, body, hashlib.sha256(hashed))
+    (body, rest), (hashed, rest_hashed) = body.split(_PLACE_ENCODED), hashed.split(_PLACE_ENCODED)
+    return _Part(item.definition, body, hashlib.sha256(hashed), rest, rest_hashed)
 
 
 def _block(cluster: Document) -> bytes:
     return b',"cluster":' + _encode(merge.identity(cluster))
-
-
-def _digest(part: _Part, block: bytes) -> str:
-    """Names the content, so that a cluster can tell what it applied; 128 bits are plenty for that."""
-    digest = part.hash.copy()
-    digest.update(block)
-    return str(digest.hexdigest()[:32])
 
 
 def fleet_list(clusters: Sequence[Document]) -> Answer:

@@ -257,6 +257,12 @@ def timestamp(moment: datetime.datetime) -> str:
     return moment.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
+def vouched(now: str, before: str) -> str:
+    """When a writer vouches for a log: later than the one before it, also with a clock that was set back meanwhile."""
+    last = moment(before)
+    return now if last is None or now > before else timestamp(last + datetime.timedelta(microseconds=1))
+
+
 def replayed(entries: Iterable[Entry]) -> tuple[dict[str, dict[str, Stored]], tuple[Tombstone, ...]]:
     """The documents and tombstones that a whole log adds up to."""
     documents: dict[str, dict[str, Stored]] = {}

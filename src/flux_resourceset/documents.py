@@ -47,7 +47,7 @@ def at(document: Any, place: str) -> Any:
 
 
 def completed(kind: Kind, document: Document) -> Document:
-    """The document with every default filled in, in the order of the schema."""
+    """The document with every default filled in, in the order of the schema; what is so already is not copied."""
     result: Document = kind.shape.completed(document)
     return result
 
@@ -68,25 +68,33 @@ def merge_patch(target: Any, patch: Any) -> Any:
 # Violations
 
 
-def violations(kinds: Kinds, kind: Kind, document: Any, kept: Document | None = None) -> list[Violation]:
-    """Everything that is wrong with a completed document, looked at alone; `kept` is what it says of kinds that are not here."""
+def violations(
+    kinds: Kinds, kind: Kind, document: Any, kept: Document | None = None, before: Document | None = None
+) -> list[Violation]:
+    """Everything that is wrong with a completed document, looked at alone; `kept` is what it says of kinds that are not here.
+
+    Of a document that was accepted `before`, what is still the same object need not be measured again.
+    """
     if not isinstance(document, dict):
         return [Violation("", "must be a JSON object")]
-    size, values = _extent(document) if is_bounded(document) else (math.inf, math.inf)
-    if size > MAX_BYTES or values > MAX_VALUES:
+    raw = msgspec.json.encode(document) if is_bounded(document, before) else None
+    values = math.inf if raw is None else strict_json.elements(raw)  # or fewer
+    if raw is None or len(raw) > MAX_BYTES or values > MAX_VALUES:
         return [Violation("", TOO_LARGE)]
     everything = itertools.chain(
-        (violation for error in _schema_errors(kind, document, size * values) for violation in _explained(error)),
-        _unsafe(document, ()),
+        (violation for error in _schema_errors(kind, document, len(raw) * values) for violation in _explained(error)),
+        () if _is_plain(raw) else _unsafe(document, ()),
         _cluster_violations(kinds, document, kept or {}) if kind.name == CLUSTERS else (),
     )
     return list(dict.fromkeys(itertools.islice(everything, MAX_VIOLATIONS)))
 
 
-def is_bounded(document: Document) -> bool:
+def is_bounded(document: Document, before: Document | None = None) -> bool:
     """Whether it is worth writing down: what is not is as long as a request can be, and nobody else could run meanwhile."""
+    known = before or {}
     characters = 0
-    waiting: list[Any] = [document]
+    anew = {name: item for name, item in document.items() if name not in known or known[name] is not item}
+    waiting: list[Any] = [anew]
     for count, value in enumerate(waiting):
         if isinstance(value, dict | list):
             waiting += value
@@ -99,12 +107,6 @@ def is_bounded(document: Document) -> bool:
     return True
 
 
-def _extent(document: Document) -> tuple[float, float]:
-    """Bytes, and at least as many values as there are."""
-    raw = msgspec.json.encode(document)
-    return len(raw), strict_json.elements(raw)
-
-
 def _schema_errors(kind: Kind, document: Document, effort: float) -> Iterable[jsonschema_rs.ValidationError]:
     """All of them; of a large document the first. The validator writes the whole of what is wrong into every error."""
     if effort <= ALL_AT_ONCE:
@@ -114,6 +116,20 @@ def _schema_errors(kind: Kind, document: Document, effort: float) -> Iterable[js
     except jsonschema_rs.ValidationError as error:
         return [error]
     return []
+
+
+_CONTROLS = re.compile(rb"\xc2[\x80-\x9f]|\xef\xbf[\xbe\xbf]")  # in UTF-8: U+0080-009F, U+FFFE, U+FFFF
+_BEGINNINGS = bytes.maketrans(b":[-123456789", b",,0000000000")  # makes ",0" of wherever a number begins
+_LARGE = re.compile(rb"[:\[,]-?(?:\d{16}|\d[\d.]*[eE])")
+
+
+def _is_plain(raw: bytes) -> bool:
+    """Whether JSON as it is written here shows at a glance that nothing in it is unsafe."""
+    if b"\\" in raw or b"\x7f" in raw or b"null" in raw:  # which is also written for what is no number
+        return False
+    if not raw.isascii() and _CONTROLS.search(raw):
+        return False
+    return b",0" not in raw.translate(_BEGINNINGS) or not _LARGE.search(raw)
 
 
 def _unsafe(value: Any, path: tuple[str | int, ...]) -> Iterator[Violation]:
@@ -141,11 +157,11 @@ def _cluster_violations(kinds: Kinds, cluster: Document, kept: Document) -> Iter
             id = reference.get("id")
             if not isinstance(id, str):
                 continue
-            at = pointer((name, position, "id"))
             if id in seen:
-                yield Violation(at, f"{id!r} is listed twice; list each {kind.singular} once")
+                yield Violation(pointer((name, position, "id")), f"{id!r} is listed twice; list each {kind.singular} once")
             elif kind.patches and assigned.setdefault(id, name) != name:
-                yield Violation(at, f"{id!r} is listed in /{assigned[id]} too, and patches could not tell them apart")
+                why = f"{id!r} is listed in /{assigned[id]} too, and patches could not tell them apart"
+                yield Violation(pointer((name, position, "id")), why)
             seen.add(id)
     patches = cluster.get("patches")
     for id, values in patches.items() if isinstance(patches, dict) else ():
@@ -156,7 +172,7 @@ def _cluster_violations(kinds: Kinds, cluster: Document, kept: Document) -> Iter
             wrong = helm_paths.mistake(key, value)
             if wrong:
                 yield Violation(pointer(("patches", id, key)), wrong)
-            if looks_secret(key) and key not in kinds.secret_keys_allowed:
+            if _looks_secret(key) and key not in kinds.secret_keys_allowed:
                 yield Violation(
                     pointer(("patches", id, key)),
                     "looks like a secret, and patches are readable; use a Kubernetes Secret, "
@@ -171,6 +187,9 @@ def _objects(value: Any) -> list[Document]:
 def looks_secret(key: str) -> bool:
     last = _ELEMENTS.sub("", key).rpartition(".")[2].lower().replace("-", "").replace("_", "")
     return last in SECRET_WORDS or last.endswith(SECRET_ENDINGS)
+
+
+_looks_secret = formats.remembering(looks_secret)
 
 
 # Schema errors in our own words

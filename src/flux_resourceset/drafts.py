@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from flux_resourceset import documents, effects, errors, fleet, json_pieces, overlay, records, rules
+from flux_resourceset import cautions, documents, effects, errors, fleet, json_pieces, overlay, records, rules
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Applied, Change, Decommissioned, Document, Forgone, Tombstone
 from flux_resourceset.effects import Effect
@@ -37,7 +37,7 @@ class Draft:
         self,
         base: fleet.Fleet,
         budget: Budget | None = None,
-        protected: Container[str] = (),
+        protected: Collection[str] = (),
         stored: records.Records | None = None,
     ) -> None:
         self.base = base
@@ -230,6 +230,9 @@ class Draft:
 
     def set_patches(self, cluster_id: str, id: str, values: Any) -> None:
         self.patches(cluster_id, id)
+        self._set_patches(cluster_id, id, values)
+
+    def _set_patches(self, cluster_id: str, id: str, values: Any) -> None:
         cluster = self.require(CLUSTERS, cluster_id)
         if not isinstance(values, dict):
             raise rules.invalid(CLUSTERS, cluster_id, [Violation("", "must be a JSON object")])
@@ -239,7 +242,7 @@ class Draft:
         self._put(self.kinds.clusters, cluster_id, {**cluster, "patches": patches}, below=pointer(["patches", id]))
 
     def merge_patches(self, cluster_id: str, id: str, patch: Any) -> None:
-        self.set_patches(cluster_id, id, documents.merge_patch(self.patches(cluster_id, id), patch))
+        self._set_patches(cluster_id, id, documents.merge_patch(self.patches(cluster_id, id), patch))
 
     @staticmethod
     def _reference(cluster: Document, kind: Referenced, id: str) -> tuple[int, Document] | None:
@@ -255,10 +258,13 @@ class Draft:
         """
         self.budget.spend()
         kept: Document = {}
+        before = self.get(kind.name, id)
         if isinstance(document, dict):
             kept = {name: value for name, value in self._left(kind, id).items() if document.get(name) == value}
-            document = documents.completed(kind, {name: value for name, value in document.items() if name not in kept})
-        violations = [*documents.violations(self.kinds, kind, document, kept), *(violations or ())]
+            if kept:
+                document = {name: value for name, value in document.items() if name not in kept}
+            document = documents.completed(kind, document)
+        violations = [*documents.violations(self.kinds, kind, document, kept, before), *(violations or ())]
         if isinstance(document, dict):
             violations += self._changed_identity(kind, id, document)
         if violations:
@@ -270,13 +276,15 @@ class Draft:
             if related:
                 raise rules.invalid(kind.name, id, related)
         id = document["id"]
-        self._view.put(kind, id, {**document, **kept})
+        self._view.put(kind, id, {**document, **kept} if kept else document)
         return id
 
     def _left(self, kind: Kind, id: str) -> Document:
         """What a cluster says of kinds that are not configured now: it stays, for they may come back."""
         before = self.get(kind.name, id) if kind.name == CLUSTERS else None
-        return {name: value for name, value in (before or {}).items() if name not in kind.properties}
+        if before is None or kind.properties.keys() >= before.keys():
+            return {}
+        return {name: value for name, value in before.items() if name not in kind.properties}
 
     def _changed_identity(self, kind: Kind, id: str, document: Document) -> Iterator[Violation]:
         given = document.get("id", id)
@@ -332,8 +340,8 @@ class Draft:
                 violations = list(self._related(kind, change.id, change.after))
                 if violations:
                     yield rules.invalid(kind.name, change.id, violations)
-                yield from self._without_warnings(rules.new_warnings(self._view, change))
-                yield from self._without_warnings(rules.new_risks(self._view, change, self._protected))
+                yield from self._without_warnings(cautions.new_warnings(self._view, change))
+                yield from self._without_warnings(cautions.new_risks(self._view, change, self._protected))
         yield from self._without_warnings(rules.large_answers(self._view, changes))
 
     def effect(self, changes: Iterable[Change]) -> Effect:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -119,10 +119,10 @@ class _Comparison:
 
     def __init__(self, before: Overlay, after: Overlay) -> None:
         self._before, self._after = before, after
-        self._defined_anew = {name for name, _ in (*before.after, *after.after)}  # kinds of which documents changed
+        self._defined_anew = before.touched | after.touched  # kinds of which documents changed
         self._definitions: dict[str, tuple[dict[str, Document], dict[str, Document]]] = {}  # by kind
         self._digests: dict[tuple[str, str], bytes] = {}  # of a definition before and after, by kind and id
-        self._compared: dict[tuple[str | bytes, ...], InputChange | None] = {}
+        self._compared: dict[tuple[str | bytes | bool, ...], InputChange | None] = {}
 
     def of_cluster(self, id: str, touched: _Touched) -> ClusterEffect:
         old, new = self._before.get(CLUSTERS, id), self._after.get(CLUSTERS, id)
@@ -152,19 +152,20 @@ class _Comparison:
     def _only(self, kind: Referenced, old: Document, new: Document) -> Container[str] | None:
         """The inputs of a changed cluster that can differ, where that is easily told; None: all of them."""
         field = kind.cluster_field
-        if kind.name in self._defined_anew or _encode(old[field]) != _encode(new[field]):
+        if kind.name in self._defined_anew or not _are_same(old[field], new[field]):
             return None
         if not kind.patches:
             return ()
         before, after = old["patches"], new["patches"]
-        return {id for id in before.keys() | after.keys() if _canonical(before.get(id)) != _canonical(after.get(id))}
+        return {id for id in before.keys() | after.keys() if not _are_same(before.get(id), after.get(id), _canonical)}
 
     def _changes(
         self, kind: Referenced, old: dict[str, Assignment], new: dict[str, Assignment], content: hashlib._Hash
     ) -> Iterator[InputChange]:
         for id in sorted(old.keys() | new.keys()):
             before, after = old.get(id), new.get(id)
-            was, will = _said(before), _said(after)
+            was = _said(before)
+            will = was if _say_the_same(before, after) else _said(after)
             if was == will and before and after and before.definition is after.definition:
                 continue
             change = self._change(kind, id, (before, was), (after, will))
@@ -176,9 +177,12 @@ class _Comparison:
         self, kind: Referenced, id: str, before: tuple[Assignment | None, _Said], after: tuple[Assignment | None, _Said]
     ) -> InputChange | None:
         (old, was), (new, will) = before, after
-        key: tuple[str | bytes, ...] = (kind.name, id, *was, *will)
-        if old and new and was.patches == will.patches:  # they differ from cluster to cluster, and make no difference here
+        key: tuple[str | bytes | bool, ...] = kind.name, id, old is None  # that it comes or goes is all there is to say
+        if old is not None and new is not None:
             key = kind.name, id, was.reference, was.wait_for, will.reference, will.wait_for
+            if was.patches != will.patches:  # they differ from cluster to cluster, and those that stay make no difference here
+                old, new = _without_common_patches(old, new)
+                key = *key, _encode(old.patches), _encode(new.patches)
         if key not in self._compared:
             self._before.budget.spend()
             self._compared[key] = _compared(kind, id, old, new)
@@ -199,6 +203,26 @@ def _inputs(
     if cluster is None or only == ():
         return {}
     return {item.reference["id"]: item for item in merge.assignments(kind, cluster, definitions, only)}
+
+
+def _are_same(one: Any, other: Any, encode: Callable[[Any], bytes] = _encode) -> bool:
+    return one is other or encode(one) == encode(other)
+
+
+def _say_the_same(one: Assignment | None, other: Assignment | None) -> bool:
+    """Whether that is seen at a glance, as it is where only the definition changes."""
+    if one is None or other is None:
+        return one is other
+    return one.reference is other.reference and one.patches is other.patches and one.wait_for == other.wait_for
+
+
+def _without_common_patches(one: Assignment, other: Assignment) -> tuple[Assignment, Assignment]:
+    old, new = one.patches, other.patches
+    common = {name for name in old.keys() & new.keys() if _are_same(old[name], new[name], _canonical)}
+    if not common:
+        return one, other
+    olds, news = ({name: value for name, value in each.items() if name not in common} for each in (old, new))
+    return one._replace(patches=olds), other._replace(patches=news)
 
 
 def _said(item: Assignment | None) -> _Said:

@@ -29,7 +29,10 @@ Error
     ├── ConfirmationRequired  428 confirmation-required
     ├── Internal              500 internal-error
     └── Unavailable           503 unavailable
-        └── Doubt             503 unavailable
+        ├── Doubt             503 unavailable
+        ├── Unreachable       503 unavailable
+        ├── Stale             503 stale
+        └── Behind            503 behind
 """
 
 from __future__ import annotations
@@ -205,3 +208,17 @@ class Doubt(Unavailable):
     """About the data. A client does the same about every 503, hence the same code; people have a reason to look at the store."""
 
     title = "Service unavailable: the data cannot be trusted right now"
+
+
+class Unreachable(Unavailable):
+    """Nobody can ask the database: the data may be as good as ever, and what is in memory still is."""
+
+    title = "Service unavailable: the database cannot be reached"
+
+
+class Stale(Unavailable):
+    code, title = "stale", "Service unavailable: the database has not answered for longer than answers may be old"
+
+
+class Behind(Unavailable):
+    code, title = "behind", "Service unavailable: this server has not come to that revision yet"

@@ -5,8 +5,11 @@ Fed by snapshots and the change log only, so the writer, a second process and a 
 
 from __future__ import annotations
 
+import collections
 import copy
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 import msgspec
 
@@ -15,6 +18,8 @@ from flux_resourceset.changes import Document, Stored
 from flux_resourceset.kinds.model import CLUSTERS, Kind, Kinds, Referenced
 
 Key = tuple[str, str]  # kind and id
+K = TypeVar("K")
+T = TypeVar("T")
 
 
 class Step:
@@ -25,6 +30,9 @@ class Step:
         self.entry = entry
         self.after = changes.Head(before.epoch, entry.revision, hash)
         self.documents: dict[Key, Stored | None] = {}  # None: gone
+        self.originals: dict[Key, Stored | None] = {}  # None: it is served as it is stored, or is gone
+        self.tombstones: dict[str, changes.Tombstone | None] = {}  # that come, and that go
+        self.forgone: dict[Key, bool] = {}  # the same
         self.users: dict[Key, frozenset[str]] = {}
         self.cluster_ids: dict[str, str | None] = {}
         self.answers: list[bytes] = []  # that are not true any more
@@ -47,6 +55,7 @@ class Fleet:
         self.forgone: set[Key] = set()  # definitions that the log says were deleted by force: references may do without them
         self.cluster_ids: dict[str, str] = {}  # by DNS name
         self.users: dict[Key, frozenset[str]] = {}  # (kind, id) → the clusters that refer to it
+        self.originals: dict[Key, Stored] = {}  # as the store has them, where these are not served so: completed, or not known
         self.unknown: list[str] = []
         self.doubts: dict[str, str] = {}  # endpoint → why its answers cannot be trusted, though the store can
         self._encoder = answers.Encoder()
@@ -62,7 +71,7 @@ class Fleet:
         copied = copy.copy(self)
         copied.documents = {kind: dict(of_kind) for kind, of_kind in self.documents.items()}
         copied.tombstones, copied.forgone = dict(self.tombstones), set(self.forgone)
-        copied.cluster_ids, copied.users = dict(self.cluster_ids), dict(self.users)
+        copied.cluster_ids, copied.users, copied.originals = dict(self.cluster_ids), dict(self.users), dict(self.originals)
         copied._encoder, copied.answers, copied.packed = answers.Encoder(), {}, {}
         return copied
 
@@ -74,8 +83,10 @@ class Fleet:
         # documents of a kind that is not configured any more stay in the store and are not served
         self.unknown = sorted(kind for kind in snapshot.documents if kind not in self.documents)
         for kind, stored_documents in snapshot.documents.items():
+            served = self.documents.get(kind, {})
             if kind in self.documents:
-                self.documents[kind] = {id: self.current(kind, stored) for id, stored in stored_documents.items()}
+                served |= {id: self.current(kind, stored) for id, stored in stored_documents.items()}
+            self.originals |= {(kind, id): stored for id, stored in stored_documents.items() if served.get(id) is not stored}
         users: dict[Key, set[str]] = {}
         for id, cluster in self.documents[CLUSTERS].items():
             self.cluster_ids[cluster.body["cluster_dns"]] = id
@@ -117,9 +128,9 @@ class Fleet:
         self._forget(untrue)
 
     def _forget(self, untrue: Iterable[bytes]) -> None:
-        for key in untrue:
-            self.answers.pop(key, None)
-            self.packed.pop(key, None)
+        keys, missing = list(untrue), itertools.repeat(None)
+        for prepared in (self.answers, self.packed):  # without a step in Python for each: nobody is answered meanwhile
+            collections.deque(map(prepared.pop, keys, missing), maxlen=0)
 
     def _whole(self, entry: changes.Entry) -> changes.Entry:
         """With what documents were before, which the log need not tell to those who follow it."""
@@ -140,9 +151,13 @@ class Fleet:
         moved: dict[Key, tuple[set[str], set[str]]] = {}  # clusters that came and went, by what they refer to
         for change in entry.changes:
             of_kind = self.documents.get(change.kind)
+            stored = None if change.after is None else Stored(change.after, entry.revision)
             if of_kind is None:
+                step.originals[change.kind, change.id] = stored
                 continue
-            after = None if change.after is None else self.current(change.kind, Stored(change.after, entry.revision))
+            after = None if stored is None else self.current(change.kind, stored)
+            if after is not stored or (change.kind, change.id) in self.originals:
+                step.originals[change.kind, change.id] = stored if after is not stored else None
             step.documents[change.kind, change.id] = after
             if change.kind == CLUSTERS:
                 before = of_kind.get(change.id)
@@ -152,6 +167,10 @@ class Fleet:
         for kind, id in step.documents:
             if kind != CLUSTERS:
                 self._step_definition(step, self.kinds.by_name[kind], id)
+        for dns, tombstone in changes.tombstone_changes(entry):
+            if tombstone is not None or dns in self.tombstones or dns in step.tombstones:
+                step.tombstones[dns] = tombstone
+        step.forgone = dict(changes.forgoings(entry))
         return step
 
     def _step_cluster(
@@ -188,15 +207,13 @@ class Fleet:
                 self.documents[kind].pop(id, None)
             else:
                 self.documents[kind][id] = stored
+        _take_over(self.originals, step.originals)
         self.users.update(step.users)
-        for dns, owner in step.cluster_ids.items():
-            if owner is None:
-                self.cluster_ids.pop(dns, None)
-            else:
-                self.cluster_ids[dns] = owner
+        _take_over(self.cluster_ids, step.cluster_ids)
         self._forget(step.answers)
-        changes.bury(self.tombstones, step.entry)
-        changes.forgo(self.forgone, step.entry)
+        _take_over(self.tombstones, step.tombstones)
+        for key, may in step.forgone.items():
+            (self.forgone.add if may else self.forgone.discard)(key)
         self.revision, self.hash = step.after.revision, step.after.hash
 
     def current(self, kind: str, stored: Stored) -> Stored:
@@ -213,6 +230,13 @@ class Fleet:
             for reference in cluster.get(field, ())
             for name in names
         )
+
+    def stored(self) -> Iterator[tuple[Key, Stored]]:
+        """Every document exactly as the store has it, of whatever kind."""
+        for kind, of_kind in self.documents.items():
+            for id, served in of_kind.items():
+                yield (kind, id), self.originals.get((kind, id), served)
+        yield from ((key, stored) for key, stored in self.originals.items() if key[0] not in self.documents)
 
     def get(self, kind: str, id: str) -> Stored | None:
         return self.documents[kind].get(id)
@@ -287,6 +311,15 @@ class Fleet:
                 f"{flux_limits.MAX_BODY_BYTES} bytes, so narrow the list with {' or '.join(filters)}"
             )
         return body
+
+
+def _take_over(known: dict[K, T], news: Mapping[K, T | None]) -> None:
+    """What is new; None: it is gone."""
+    for key, value in news.items():
+        if value is None:
+            known.pop(key, None)
+        else:
+            known[key] = value
 
 
 def _key(dns: str, kind: Referenced) -> bytes:

@@ -10,15 +10,16 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from flux_resourceset import changes, errors, fleet
+from flux_resourceset import changes, errors, fleet, news
 from flux_resourceset.ahead import Ahead, Late, Read, Unread
 from flux_resourceset.changes import Document, Entry, Stored
 from flux_resourceset.fleet import Key
 from flux_resourceset.kinds.model import Kinds
+from flux_resourceset.news import Known, News, damage_reported
 from flux_resourceset.store import Followed, Outline, Store
 
 log = logging.getLogger(__name__)
@@ -27,29 +28,18 @@ LONG_LOOK_SECONDS = 0.05  # at a store that turns out to be unusable; a missing 
 FEW_CHANGES = 250  # to take into the fleet between two answers: some 50 microseconds each
 
 
-class _Known(NamedTuple):
-    """Where the fleet stands: what a thread is to go on from, however the fleet goes on meanwhile."""
-
-    fleet: fleet.Fleet
-    head: changes.Head
-    own_step: fleet.Step | None
-    outline: Outline | None
-    opened: str  # when a writer last vouched for the log
-
-
-class _News(NamedTuple):
-    """What a store holds beyond what was known."""
-
-    known: _Known
-    store: Store
-    version: object  # before it was read: what came while it was read is found by the next look
-    own_step: fleet.Step | None  # of this process, if the log has it
-    behind: Followed | Outline | changes.Snapshot  # that; a snapshot where the log does not go on from what was known
-    loaded: fleet.Fleet | None  # of the snapshot
-
-
 class Follower:
-    def __init__(self, kinds: Kinds, open_store: Callable[[], Store], clock: Callable[[], float] = time.monotonic) -> None:
+    lags = False  # as of the store
+
+    def __init__(
+        self,
+        kinds: Kinds,
+        open_store: Callable[[], Store],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        max_staleness: float = 0,  # seconds that the database may not have answered; 0: without limit
+        vouches: bool = False,  # it belongs to a writer
+    ) -> None:
         self.kinds = kinds
         self.fleet = fleet.Fleet(kinds)
         self._clock = clock
@@ -57,13 +47,20 @@ class Follower:
         self.views: tuple[changes.View, ...] = ()  # that the store's documents were written for
         self.own_step: fleet.Step | None = None  # that this very process is committing
         self.listeners: set[Callable[[], None]] = set()  # are told at once of what this process has written
+        self.stands_in = False  # the fleet comes from a file, for the store has been away since the start
+        self.replaced: tuple[str, ...] = ()  # as of a snapshot
+        self.base = 0  # likewise
+        self.opened = ""  # when a writer last vouched for the log
+        self._max_staleness = max_staleness
+        self._is_up = False
+        self._vouches = vouches
+        self._why = "the database was not read yet"  # it could not be asked
+        self._behind_since: float | None = None  # something is known to have been written that is not in the fleet
         self._open_store = open_store
         self._store: Store | None = None  # belongs to the thread that catches up, while one does
         self._version: object = None
-        self._opened = ""  # when a writer last vouched for the log
         self._doubt = ""  # what the last look found wrong
         self._look_again = 0.0  # monotonic time before which that is taken as still true
-        self._checked = False
         self._ahead: Ahead | None = None
         self._catching_up: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None  # many changes, to their end
@@ -71,19 +68,18 @@ class Follower:
         self._few = ThreadPoolExecutor(1, "follower-few")
         self._many = ThreadPoolExecutor(1, "follower-many")  # of its own, so that nobody who asks for little waits for it
 
-    # Asking, on the event loop
+    def begin(self) -> None:
+        """What is to be done on the event loop beside answers: here nothing, for whoever asks looks first."""
 
-    def answer_read(self, key: bytes, packed: bool) -> bytes:
-        """answer() for what was read from a connection in this very call of the event loop."""
-        self._check()
-        return self._answer(key, packed)
+    # Asking, on the event loop
 
     def answer(self, key: bytes, packed: bool) -> bytes:
         """The body for b"<dns>/<endpoint>", or Late: then wait for it."""
         self.look()
-        return self._answer(key, packed)
+        return self.answer_looked(key, packed)
 
-    def _answer(self, key: bytes, packed: bool) -> bytes:
+    def answer_looked(self, key: bytes, packed: bool) -> bytes:
+        """answer() for what was asked before the last look(), or catch_up()."""
         return self.fleet.answer(key, packed) if self._ahead is None else _answer_ahead(self._ahead, key, packed, {})
 
     async def wait_for_answer(self, key: bytes, packed: bool) -> bytes:
@@ -110,19 +106,6 @@ class Follower:
             await self.catch_up()
         return self.fleet
 
-    def _check(self) -> None:
-        """look(), once for all connections that are read in one turn of the event loop: what they brought was there before.
-
-        Tasks run in between, so what they ask must not count: a request that comes after it would be answered without a look.
-        """
-        if not self._checked:
-            self.look()
-            self._checked = True
-            asyncio.get_running_loop().call_soon(self._unchecked)
-
-    def _unchecked(self) -> None:
-        self._checked = False
-
     # Looking
 
     def look(self) -> None:
@@ -141,7 +124,12 @@ class Follower:
         if self._catching_up is None:
             self._catching_up = asyncio.ensure_future(self._catch_up())
             self._catching_up.add_done_callback(self._have_caught_up)
-        await asyncio.shield(self._catching_up)
+        try:
+            await asyncio.shield(self._catching_up)
+        except errors.Unreachable:
+            if not self.stands_in:
+                raise
+            self._check_staleness()
 
     def refresh(self) -> None:
         """Bring the fleet up to the store, whatever it takes; without an event loop."""
@@ -162,7 +150,7 @@ class Follower:
         except errors.Unavailable:
             return False  # whoever reads it finds out what is wrong
         if current:
-            self.seen = self._clock()
+            self.seen, self._is_up = self._clock(), True
         return current
 
     async def _catch_up(self) -> None:
@@ -170,57 +158,64 @@ class Follower:
         news = await run(self._few, self._news, self._known(), self._could_not_read)
         self._take(news)
         if isinstance(news.behind, changes.Snapshot):
-            self._many.submit(_free_fleet, news.known.fleet)
+            self._many.submit(free_fleet, news.known.fleet)
 
     def _have_caught_up(self, catching_up: asyncio.Task[None]) -> None:
         self._catching_up = None
         if catching_up.cancelled() or catching_up.exception() is not None:  # those who wait are told; there may be none left
             self._ahead = None
 
-    def _known(self) -> _Known:
+    def _known(self) -> Known:
         self._version = None  # whatever becomes of the reading, it is worth nothing any more
         outline = None if self._ahead is None else self._ahead.outline
-        return _Known(self.fleet, self.fleet.head, self.own_step, outline, self._opened)
+        return Known(self.fleet, self.fleet.head, self.own_step, outline, self.opened, self.stands_in, self._vouches)
 
     # Reading, in a thread
 
-    def _news(self, known: _Known, whole: bool) -> _News:
+    def _news(self, known: Known, whole: bool) -> News:
         started = self._clock()
         was_open = self._store is not None
         try:
             try:
                 return self._read_news(known, whole)
             except errors.Unavailable:
+                self._let_go()
                 if not was_open:
                     raise
                 return self._read_news(known, whole)  # the file may have been replaced by a good one: open what is there now
         except errors.Unavailable as exc:
-            now = self._clock()
+            self._let_go()
+            now, self._why, self._is_up = self._clock(), exc.detail, False
+            if self.stands_in and isinstance(exc, errors.Unreachable):
+                raise
             if now - started > LONG_LOOK_SECONDS:  # then rest as long: others want to be told so, and /health answered
                 self._doubt, self._look_again = exc.detail, now + (now - started)
+            if known.fleet.epoch and isinstance(exc, errors.Unreachable):
+                raise errors.Doubt(exc.detail) from exc  # it was here, and nothing is between it and us
             raise
 
-    def _read_news(self, known: _Known, whole: bool) -> _News:
+    def _read_news(self, known: Known, whole: bool) -> News:
         """What the log holds behind the fleet, if it proves to go on from there; or else everything anew."""
-        try:
-            if self._store is None:
-                self._store = self._open_store()
-            store, version = self._store, self._store.version()
-            with damage_reported():
-                step = _own_step(store, known)
-                head = step.after if step else known.head
-                followed = None
-                if known.fleet.epoch:
-                    followed = store.follow(head) if whole else store.follow_few(head, FEW_CHANGES, known.outline)
-                if followed is not None:
-                    return _News(known, store, version, step, followed, None)
-                snapshot = store.snapshot()
-                return _News(known, store, version, None, snapshot, _loaded(self.kinds, known, snapshot))
-        except errors.Unavailable:
-            self._let_go()
-            raise
+        if self._store is None:
+            self._store = self._open_store()
+        store, version = self._store, self._store.version()
+        with damage_reported():
+            step = news.own_step(store, known)
+            head = step.after if step else known.head
+            followed = None
+            if known.fleet.epoch:
+                followed = store.follow(head) if whole else store.follow_few(head, FEW_CHANGES, known.outline)
+            if followed is not None:
+                return News(known, store, version, step, followed, None)
+            if known.fleet.epoch:
+                self._begin_anew(known)
+            snapshot = store.snapshot()
+            return News(known, store, version, None, snapshot, news.loaded(self.kinds, known, snapshot))
 
-    def _take(self, news: _News) -> None:
+    def _begin_anew(self, known: Known) -> None:
+        """The log does not go on from what was followed. Here everybody who asks waits for what comes of that."""
+
+    def _take(self, news: News) -> None:
         """Become what was read, between two answers. Of the fleet's own steps some may have been taken meanwhile."""
         if news.own_step is not None and news.own_step.before == self.fleet.head:
             self.fleet.take(news.own_step)
@@ -232,12 +227,23 @@ class Follower:
                 with damage_reported():
                     self.go_on(news.behind)
             elif news.loaded is not None:
-                self.fleet, self.views, self._opened = news.loaded, news.behind.views, news.behind.opened
+                self._become(news.loaded, news.behind)
         self._version, self.seen, self._could_not_read = news.version, self._clock(), False
+        self._meet_store()
+
+    def _become(self, loaded: fleet.Fleet, snapshot: changes.Snapshot) -> None:
+        self.fleet, self.views, self.opened = loaded, snapshot.views, snapshot.opened
+        self.replaced, self.base = snapshot.replaced, snapshot.base
+
+    def _meet_store(self) -> None:
+        self._is_up = True
+        if self.stands_in:
+            self.stands_in = False
+            log.info("the database is back, and is followed", extra={"revision": self.fleet.revision})
 
     def go_on(self, followed: Followed) -> None:
         self.fleet.apply(followed.entries, followed.hash)
-        self.views, self._opened = followed.views, followed.opened
+        self.views, self.opened = followed.views, followed.opened
         self.fleet.compare_views(followed.views)  # also when they are the same: what clusters refer to may be new
 
     # Reading on in a thread
@@ -246,11 +252,12 @@ class Follower:
         if self._ahead is None or self._ahead.outline is not outline:
             self._ahead = Ahead(self.fleet, outline, store, has_other_views=outline.views != self.views)
         if self._reading is None:
+            self._behind_since = self._clock()
             self._reading = asyncio.ensure_future(self._read_to_end(store))
             self._reading.add_done_callback(self._have_read)
 
     def _have_read(self, reading: asyncio.Task[None]) -> None:
-        self._reading = self._ahead = self._version = None  # so that the next look finds what is still missing, or wrong
+        self._reading = self._ahead = self._behind_since = self._version = None  # the next look finds what is missing, or wrong
         self._could_not_read = reading.cancelled() or reading.exception() is not None
 
     async def _read_to_end(self, store: Store) -> None:
@@ -266,10 +273,40 @@ class Follower:
         successor = await run(self._many, _successor, before.copied(), followed)
         if self.fleet is before and before.head == successor.head_before:  # else somebody else was faster
             successor.fleet.inherit(before, successor.untrue)
-            self.fleet, self.views, self._opened = successor.fleet, followed.views, followed.opened
+            self.fleet, self.views, self.opened = successor.fleet, followed.views, followed.opened
             self._ahead = self._version = None  # the next look tells what came meanwhile
         del before
         await run(self._many, _free, successor)
+
+    # While the store is away
+
+    def stand_in(self, snapshot: changes.Snapshot, age: float) -> None:
+        """Serve what a file says, which is so many seconds old, until the store can be asked for the first time."""
+        with damage_reported():
+            self._become(news.fleet_of(self.kinds, snapshot), snapshot)
+        self.stands_in, self.seen = True, self._clock() - age
+
+    def is_reachable(self) -> bool:
+        return self._is_up
+
+    def check_reachable(self) -> None:
+        """For those whom what is in memory does not help."""
+        if self.stands_in:
+            raise errors.Unreachable(self._why)
+
+    def age(self) -> float:
+        """Seconds since the store last answered."""
+        return max(self._clock() - self.seen, 0.0)
+
+    def lag(self) -> float:
+        """Seconds for which something is known to have been written that is not in the fleet."""
+        return 0.0 if self._behind_since is None else max(self._clock() - self._behind_since, 0.0)
+
+    def _check_staleness(self) -> None:
+        if self._max_staleness and self.age() > self._max_staleness:
+            raise errors.Stale(
+                f"the database has not answered for {self.age():.0f} seconds, and MAX_STALENESS is {self._max_staleness:g}"
+            )
 
     # For those who read the log, and who write
 
@@ -278,7 +315,7 @@ class Follower:
         """As it was last looked at."""
         store = self._store
         if store is None:
-            raise errors.Unavailable("the store has to be opened again; try again")
+            raise errors.Unreachable(f"the store has to be opened again: {self._why}; try again")
         return store
 
     def snapshot(self) -> changes.Snapshot:
@@ -300,35 +337,6 @@ class Follower:
         if self._store is not None:
             self._store.close()
         self._store = None
-
-
-def _own_step(store: Store, known: _Known) -> fleet.Step | None:
-    """What this very process has just committed need not be read again, however large it is."""
-    step = known.own_step
-    return step if step is not None and step.before == known.head and store.continues(step.after) else None
-
-
-def _loaded(kinds: Kinds, known: _Known, snapshot: changes.Snapshot) -> fleet.Fleet:
-    """Everything anew. A log that does not go on from where it was is only taken from those who may say so."""
-    before = known.fleet
-    if before.epoch and snapshot.epoch != before.epoch and before.epoch not in snapshot.replaced:
-        raise errors.Doubt(
-            f"the store is another one now (its epoch is {snapshot.epoch}, not {before.epoch}), and no import says why; "
-            "put the right one back, or restart this server if it is meant"
-        )
-    folded = snapshot.base > known.head.revision  # then nobody can tell any more, and the log has gone on at any rate
-    if before.epoch == snapshot.epoch and known.opened >= snapshot.opened and not folded:
-        raise errors.Doubt(
-            f"the log ends at revision {snapshot.revision} and does not go on from revision {known.head.revision}, which was "
-            "followed; put the newest files back, or restart the writer if an older state is meant"
-        )
-    fresh = fleet.Fleet(kinds)
-    fresh.load(snapshot)
-    if before.epoch:
-        revisions = {"before": known.head.revision, "now": fresh.revision}
-        log.warning("the log does not go on from where it was: everything was loaded anew", extra=revisions)
-    _report(fresh)
-    return fresh
 
 
 def _answer_ahead(ahead: Ahead, key: bytes, packed: bool, read: Read) -> bytes:
@@ -366,29 +374,8 @@ def _free(successor: _Successor) -> None:
     changes.let_go(successor.entries)
 
 
-def _free_fleet(former: fleet.Fleet) -> None:
+def free_fleet(former: fleet.Fleet) -> None:
     """Likewise."""
     for of_kind in former.documents.values():
         while of_kind:
             of_kind.popitem()
-
-
-def _report(fresh: fleet.Fleet) -> None:
-    """What is odd about a fleet that was loaded."""
-    if fresh.unknown:
-        log.warning("documents of unknown kinds are kept, not served", extra={"kinds": ", ".join(fresh.unknown)})
-    for doubt in fresh.doubts.values():
-        log.error(doubt)
-    skipped = fresh.dangling()
-    if skipped:
-        shown = ", ".join(f"{kind}/{id} of {cluster}" for cluster, kind, id in skipped[:20])
-        log.warning("references without a definition", extra={"count": len(skipped), "first": shown})
-
-
-@contextlib.contextmanager
-def damage_reported() -> Iterator[None]:
-    """What the store holds was checked when it was written, so it is only looked at as it is used."""
-    try:
-        yield
-    except (KeyError, TypeError, AttributeError) as exc:
-        raise errors.Doubt(f"a stored document is damaged ({exc!r}); restore a backup") from exc

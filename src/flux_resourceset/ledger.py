@@ -20,9 +20,10 @@ from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Entry, Origin
 from flux_resourceset.effects import Effect
 from flux_resourceset.fleet import Fleet
-from flux_resourceset.follower import Follower, damage_reported
+from flux_resourceset.follower import Follower
 from flux_resourceset.guards import NO_CONSENT, Consent
-from flux_resourceset.outcomes import Idempotency, Outcome
+from flux_resourceset.news import damage_reported
+from flux_resourceset.outcomes import Answered, Idempotency, Outcome
 from flux_resourceset.store import Followed, Memo, Store, Transaction
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ class Ledger:
         self._rehearsing: set[Budget] = set()
         self._stopping = False
         self._tasks: set[asyncio.Task[object]] = set()
+        self.owes_charge = False  # a writer that started while its store was away takes charge with its first transaction
 
     @property
     def fleet(self) -> Fleet:
@@ -147,7 +149,7 @@ class Ledger:
         origin: Origin,
         budget: Budget | None = None,
         explain: Explain = as_it_is,
-        consent: Consent = NO_CONSENT,
+        consent: Consent | None = NO_CONSENT,
     ) -> Outcome[T]:
         """Run the work on a draft and commit what it made, as one transaction; no entry when nothing changed."""
         outcome, _ = await self._shielded(self._write(_Task(work, origin, explain, consent), budget))
@@ -165,7 +167,7 @@ class Ledger:
         """The same, but a request that was carried out before gets its first answer again."""
         try:
             outcome, answer = await self._shielded(self._write(_Task(work, origin, explain, consent, idempotency), budget))
-        except _Answered as answered:
+        except Answered as answered:
             return answered.body
         self._writer.submit(changes.let_go, [] if outcome.entry is None else [outcome.entry])  # nobody else wants it
         del outcome
@@ -182,14 +184,18 @@ class Ledger:
         run = functools.partial(asyncio.get_running_loop().run_in_executor, self._writer)
         async with self._writing:
             await self.follower.fresh()
+            self.follower.check_reachable()
+            head = self.fleet.head
             # waiting for another process and for the disk must not hold up polls, hence the thread;
             # nobody else can commit while the transaction is open, so the fleet stands still meanwhile
-            transaction, followed = await run(_begin, self.follower.store, self.fleet.head)
+            transaction, followed = await run(_begin, self.follower.store, head)
             with contextlib.ExitStack() as until_the_thread_has_it:
                 until_the_thread_has_it.enter_context(transaction)
-                while _goes_on(followed).entries:  # came in between
-                    await self.follower.go_on_in_thread(_goes_on(followed))
-                    followed = await run(transaction.follow, self.fleet.head)
+                while _goes_on(followed).entries or self.fleet.head != head:  # came in between
+                    if self.fleet.head == head:  # else it was followed to somewhere else meanwhile
+                        await self.follower.go_on_in_thread(_goes_on(followed))
+                    head = self.fleet.head
+                    followed = await run(transaction.follow, head)
                 self.follower.go_on(_goes_on(followed))
                 until_the_thread_has_it.pop_all()  # nobody may roll back what a thread is committing
             try:
@@ -278,7 +284,10 @@ class Ledger:
         for doubt in draft.base.doubts.values():  # of views that another process serves with other kinds
             raise errors.Doubt(doubt)
         if task.idempotency is not None:
-            _check_repeated(transaction.recall(task.idempotency.key), task.idempotency, forget_before)
+            known = transaction.recall(task.idempotency.key)
+            if known is not None and known.time >= forget_before:
+                transaction.commit(None)  # whoever was told that it is unknown must not hear yes before every standby has it
+                task.idempotency.repeat(known.digest, known.body)
         outcome = self._outcome(draft, task, now)
         if task.consent is not None:
             outcome = _agreed(outcome, task.consent)
@@ -286,13 +295,15 @@ class Ledger:
         if task.idempotency is not None:
             answer = task.idempotency.answer(outcome)
             memo = Memo(task.idempotency.key, changes.timestamp(now), task.idempotency.digest, answer)
-        elif entry is None and not applied:
+        elif entry is None and not applied and not self.owes_charge:
+            transaction.commit(None)  # likewise: that it is there already may be news to a standby
             return outcome, answer
         hash = changes.chained(draft.base.hash, entry) if entry else None
         self.follower.own_step = draft.base.step(entry, hash or "") if entry else None
         # another process may have made the store forget what this one writes documents for
-        charge = _charge(wanted, now) if wanted != self.follower.views else None
+        charge = _charge(wanted, now) if self.owes_charge or wanted != self.follower.views else None
         transaction.commit(entry, memo, forget_before, charge, hash, applied)
+        self.owes_charge = False
         return outcome, answer
 
     def _draft(self, still: Fleet, budget: Budget | None = None, stored: records.Records | None = None) -> drafts.Draft:
@@ -381,19 +392,3 @@ def _goes_on(followed: Followed | None) -> Followed:
     if followed is None:
         raise errors.Doubt("the store was replaced or went back just now; try again")
     return followed
-
-
-class _Answered(Exception):
-    """Not an error: the request was carried out before."""
-
-    def __init__(self, body: bytes) -> None:
-        super().__init__()
-        self.body = body
-
-
-def _check_repeated(memo: Memo | None, idempotency: Idempotency[T], forget_before: str) -> None:
-    if memo is None or memo.time < forget_before:
-        return
-    if memo.digest != idempotency.digest:
-        raise errors.KeyReused("Idempotency-Key was used for another request within 24 hours; use a new one")
-    raise _Answered(memo.body)

@@ -38,8 +38,16 @@ class PlainLines(logging.Formatter):
         return text + ("\n" + self.formatException(record.exc_info) if record.exc_info else "")
 
 
-def configure(level: int, stream: TextIO = sys.stderr) -> None:
+def configure(level: int, stream: TextIO = sys.stderr, worker: int | None = None) -> None:
+    """`worker`: the number that each line says, if this is one of several processes."""
+
+    def named(record: logging.LogRecord) -> bool:
+        record.worker = worker
+        return True
+
     handler = logging.StreamHandler(stream)
     handler.setFormatter(PlainLines() if stream.isatty() else JsonLines())
+    if worker is not None:
+        handler.addFilter(named)
     logging.basicConfig(level=level, handlers=[handler], force=True)
     logging.getLogger("uvicorn").setLevel(max(level, logging.WARNING))  # we say ourselves what happens

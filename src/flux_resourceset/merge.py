@@ -50,16 +50,16 @@ def assignments(
 ) -> Iterator[Assignment]:
     """What a cluster says of each definition that it refers to; of these only, if any are named."""
     references = [ref for ref in cluster.get(kind.cluster_field, ()) if ref["id"] in definitions]
-    running = {ref["id"] for ref in references if ref.get("enabled", True)}
+    running: set[str] | None = None  # found out when somebody asks
     patches = cluster["patches"] if kind.patches else {}
-    for reference in references:
+    for reference in references if only is None else [ref for ref in references if ref["id"] in only]:
         id = reference["id"]
-        if only is not None and id not in only:
-            continue
         definition = definitions[id]
+        needed = definition.get(kind.dependencies.field) if kind.dependencies else None
+        if needed and running is None:
+            running = {ref["id"] for ref in references if ref.get("enabled", True)}
         # a HelmRelease that depends on one that is not there waits for ever, so templates use this
-        needed = definition.get(kind.dependencies.field, ()) if kind.dependencies else ()
-        wait_for = tuple(other for other in needed if other in running)
+        wait_for = tuple([other for other in needed if other in running]) if needed and running else ()
         yield Assignment(reference, definition, patches.get(id) or _NO_PATCHES, wait_for)
 
 
@@ -72,13 +72,13 @@ def part(kind: Referenced, item: Assignment) -> Input:
         result["wait_for"] = list(item.wait_for)
     for group, names in kind.nest.items():
         result[group] = {name: result.pop(name) for name in names if name in result}
-    return {name: _without_nulls(value) for name, value in result.items() if value is not None}
+    return {name: without_nulls(value) for name, value in result.items() if value is not None}
 
 
 def at_work(definition: Document, reference: Document, names: Iterable[str]) -> Input:
     """Of these fields the values that count on a cluster which refers to a definition so; nothing of those without one."""
     said = {**definition, **_said(reference)}
-    return {name: _without_nulls(said[name]) for name in names if said.get(name) is not None}
+    return {name: without_nulls(said[name]) for name in names if said.get(name) is not None}
 
 
 def _said(reference: Document) -> Input:
@@ -96,10 +96,10 @@ def fleet_input(cluster: Document) -> Input:
     return {name: cluster[name] for name in ("id", "cluster_name", "cluster_dns", "environment")}
 
 
-def _without_nulls(value: Any) -> Any:
+def without_nulls(value: Any) -> Any:
     """A null vanishes from the provider's status and then breaks the template, so none is ever sent."""
     if isinstance(value, dict):
-        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+        return {name: without_nulls(item) for name, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [_without_nulls(item) for item in value if item is not None]
+        return [without_nulls(item) for item in value if item is not None]
     return value

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
+from flux_resourceset import errors
 from flux_resourceset.changes import Entry
 from flux_resourceset.effects import Effect
 from flux_resourceset.guards import Guards
@@ -45,6 +46,20 @@ class Idempotency(Generic[T]):
     key: str
     digest: str  # of the request
     answer: Callable[[Outcome[T]], bytes]
+
+    def repeat(self, digest: str, body: bytes) -> NoReturn:
+        """The answer that is kept under the key, or a refusal if that is another request's."""
+        if digest != self.digest:
+            raise errors.KeyReused("Idempotency-Key was used for another request within 24 hours; use a new one")
+        raise Answered(body)
+
+
+class Answered(Exception):
+    """Not an error: the request was carried out before."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__()
+        self.body = body
 
 
 def first(warnings: Sequence[str], count: int) -> list[str]:

@@ -24,12 +24,14 @@ class Overlay:
         self.budget = budget
         self.kinds = base.kinds
         self.after: dict[Key, Document | None] = {}  # in the order of the first touch; None is deleted
+        self.touched: set[str] = set()  # the kinds of these
         self._dependents: dict[str, dict[str, list[str]]] = {}  # by kind, made when first asked for
         self._cyclic: dict[str, set[str]] = {}  # the same
         self._new_users: dict[Key, set[str]] | None = None
 
     def put(self, kind: Kind, id: str, document: Document | None) -> None:
         self.after[kind.name, id] = document
+        self.touched.add(kind.name)
         self._dependents.pop(kind.name, None)
         self._cyclic.pop(kind.name, None)
         self._new_users = None

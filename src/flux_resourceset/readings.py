@@ -10,9 +10,10 @@ from flux_resourceset.answers import compressed
 from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Document, Entry, Query, Stored, Tombstone
 from flux_resourceset.drafts import Draft
-from flux_resourceset.follower import Follower, damage_reported
+from flux_resourceset.follower import Follower
 from flux_resourceset.history import Diff, Past, Point
 from flux_resourceset.kinds.model import CLUSTERS, Referenced
+from flux_resourceset.news import damage_reported
 from flux_resourceset.store import replaced_meanwhile
 from flux_resourceset.usage import Usage
 
@@ -169,6 +170,7 @@ class Readings:
 
     async def _past(self, work: Callable[[Past], T]) -> T:
         doubts = dict((await self._follower.fresh()).doubts)
+        self._follower.check_reachable()
         return await threads.run(threads.FOR_READS, _from_one_log, Past(self._kinds, self._follower.store, doubts), work)
 
     async def fleet_list(self, matches: Matches, filters: Iterable[str], packed: bool) -> bytes:

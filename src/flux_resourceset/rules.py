@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import collections
-import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from typing import NamedTuple
 
@@ -13,7 +11,7 @@ from flux_resourceset import answers, errors, flux_limits
 from flux_resourceset.changes import Change, Document
 from flux_resourceset.errors import Violation
 from flux_resourceset.json_pointers import pointer
-from flux_resourceset.kinds import formats, helm_paths
+from flux_resourceset.kinds import formats
 from flux_resourceset.kinds.model import CLUSTERS, Kind, Referenced
 from flux_resourceset.overlay import Key, Overlay
 
@@ -51,8 +49,10 @@ def unknown_references(view: Overlay, id: str, cluster: Document, lost: Containe
     """References that a write adds and that lead nowhere; older ones may dangle by force, and those to what is lost."""
     stored = view.base.get(CLUSTERS, id)
     for field, kind in view.kinds.by_field.items():
-        before = {ref["id"] for ref in stored.body[field]} if stored else set()
         references = cluster.get(field)
+        if stored and references is stored.body[field]:
+            continue
+        before = {ref["id"] for ref in stored.body[field]} if stored else set()
         for position, reference in enumerate(references if isinstance(references, list) else ()):
             wanted = reference.get("id") if isinstance(reference, dict) else None
             if not isinstance(wanted, str) or wanted in before or (kind.name, wanted) in lost:
@@ -63,9 +63,10 @@ def unknown_references(view: Overlay, id: str, cluster: Document, lost: Containe
 
 def misnamed_patches(view: Overlay, id: str, cluster: Document) -> Iterator[Violation]:
     """Patch keys that a write makes wrong for what they patch; those that were wrong before wait for their own mending."""
-    wrong = list(_misnamed(view.kinds.patched, view.get, cluster))
-    stored = view.base.get(CLUSTERS, id) if wrong else None
-    wrong_before = set(_misnamed(view.kinds.patched, Overlay(view.base, view.budget).get, stored.body)) if stored else set()
+    kinds, stored = view.kinds.patched, view.base.get(CLUSTERS, id)
+    defined_anew = any(kind.name in view.touched for kind in kinds)
+    wrong = list(misnamed(kinds, view.get, cluster, stored.body if stored and not defined_anew else None))
+    wrong_before = set(misnamed(kinds, Overlay(view.base, view.budget).get, stored.body)) if wrong and stored else set()
     return (violation for violation in wrong if violation not in wrong_before)
 
 
@@ -79,7 +80,7 @@ def misnaming(view: Overlay, kind: Referenced, id: str, definition: Document) ->
         cluster = view.get(CLUSTERS, user)
         if cluster is None or (CLUSTERS, user) in view.after:
             continue  # it is looked at itself
-        wrong = next((wrong for wrong in _misnamed([kind], view.get, cluster) if wrong.pointer.split("/")[2] == id), None)
+        wrong = next((wrong for wrong in misnamed([kind], view.get, cluster) if wrong.pointer.split("/")[2] == id), None)
         if wrong:
             place = pointer([next(iter(where), "id")])
             yield Violation(
@@ -88,10 +89,17 @@ def misnaming(view: Overlay, kind: Referenced, id: str, definition: Document) ->
             return
 
 
-def _misnamed(kinds: Iterable[Referenced], get: Callable[[str, str], Document | None], cluster: Document) -> Iterator[Violation]:
+def misnamed(
+    kinds: Iterable[Referenced], get: Callable[[str, str], Document | None], cluster: Document, other: Document | None = None
+) -> Iterator[Violation]:
+    """But for what the same objects say in another state of the cluster, with the same definitions."""
+    given = cluster.get("patches")
+    patches = given if isinstance(given, dict) else {}
     for kind in kinds:
         hint = kind.patch_keys
-        for reference, values in _patched(kind, cluster) if hint else ():
+        same = other["patches"] if other and other[kind.cluster_field] is cluster.get(kind.cluster_field) else {}
+        changed = {id: values for id, values in patches.items() if same.get(id) is not values}
+        for reference, values in _patched(kind, cluster, changed) if hint and changed else ():
             id = reference["id"]
             merged = {**(get(kind.name, id) or {}), **{name: value for name, value in reference.items() if value is not None}}
             if hint and all(merged.get(name) == value for name, value in hint.where.items()):
@@ -104,12 +112,12 @@ def _misnamed(kinds: Iterable[Referenced], get: Callable[[str, str], Document | 
                         yield Violation(pointer(["patches", id, key]), "must be a text, a number, true or false" + said)
 
 
-def _patched(kind: Referenced, cluster: Document) -> Iterator[tuple[Document, Document]]:
+def _patched(kind: Referenced, cluster: Document, patches: Document) -> Iterator[tuple[Document, Document]]:
     """References to a kind with the patches of each, in a document that may not have been checked yet."""
-    references, patches = cluster.get(kind.cluster_field), cluster.get("patches")
-    for reference in references if patches and isinstance(references, list) else ():
+    references = cluster.get(kind.cluster_field)
+    for reference in references if isinstance(references, list) else ():
         id = reference.get("id") if isinstance(reference, dict) else None
-        values = patches.get(id) if isinstance(patches, dict) and isinstance(id, str) else None
+        values = patches.get(id) if isinstance(id, str) else None
         if isinstance(values, dict):
             yield reference, values
 
@@ -225,29 +233,38 @@ def large_answers(view: Overlay, changes: tuple[Change, ...]) -> Iterator[errors
             view.budget.spend(len(users))
             for user in users:
                 touched.setdefault((user, changed.name), (changed, change))
-    sizes: dict[Key, int] = {}
+    kinds: dict[str, list[Referenced]] = {}  # by cluster
+    for (cluster_id, _), (kind, _) in touched.items():
+        kinds.setdefault(cluster_id, []).append(kind)
+    sizes: dict[str, dict[str, int]] = {kind.name: {} for kind in view.kinds.referenced}  # of definitions
+    bounds: dict[str, int] = {}
     for (cluster_id, _), (kind, change) in touched.items():
         view.budget.spend()
         cluster = view.get(CLUSTERS, cluster_id)
-        if cluster is not None and _bound(view, kind, cluster, sizes) >= _WARN_BYTES:
+        if cluster is None:
+            continue
+        if cluster_id not in bounds:
+            bounds[cluster_id] = _bound(view, kinds[cluster_id], cluster, sizes)
+        if bounds[cluster_id] >= _WARN_BYTES:
             yield from _large_answer(view, kind, cluster, change)
 
 
-def _bound(view: Overlay, kind: Referenced, cluster: Document, sizes: dict[Key, int]) -> int:
-    """More bytes than the answer can have, without merging it; MAX when it has too many inputs."""
-    references = cluster[kind.cluster_field]
-    if len(references) > flux_limits.MAX_INPUTS:
-        return flux_limits.MAX_BODY_BYTES
-    # every field of an input stands in the definition, the cluster document or the cluster block; 400 is for names and digest
-    each = 400 + sum(map(len, kind.nest)) + 6 * (len(cluster["cluster_name"]) + len(cluster["cluster_dns"]))
-    total = len(_encode(cluster)) + len(references) * each
-    for reference in references:
-        key = kind.name, reference["id"]
-        if key not in sizes:
-            definition = view.get(*key)
-            # what it depends on may stand in the answer twice, the second time as wait_for
-            sizes[key] = len(_encode(definition)) * (2 if kind.dependencies else 1) if definition else 0
-        total += sizes[key]
+def _bound(view: Overlay, kinds: Iterable[Referenced], cluster: Document, sizes: dict[str, dict[str, int]]) -> int:
+    """More bytes than these answers of a cluster have together, without merging them."""
+    total = len(_encode(cluster))
+    for kind in kinds:
+        references = cluster[kind.cluster_field]
+        known = sizes[kind.name]
+        for reference in references:
+            id = reference["id"]
+            if id not in known:
+                definition = view.get(kind.name, id)
+                # what it depends on may stand in the answer twice, the second time as wait_for
+                known[id] = len(_encode(definition)) * (2 if kind.dependencies else 1) if definition else 0
+            total += known[id]
+        # every field of an input stands in the definition, the cluster document or the cluster block; 400 is for names and digest
+        each = 400 + sum(map(len, kind.nest)) + 6 * (len(cluster["cluster_name"]) + len(cluster["cluster_dns"]))
+        total += len(references) * each
     return total
 
 
@@ -266,121 +283,3 @@ def _large_answer(view: Overlay, kind: Referenced, cluster: Document, change: Ch
         )
     elif len(body) >= _WARN_BYTES:  # which 8,000 inputs have in any case, as each takes over 100 bytes
         yield Warning(f"{size}, over 80 % of what Flux takes")
-
-
-# Allowed, but hardly meant
-
-_RANGE = re.compile(r"[<>=~^*|, ]|(?:^|\.)[xX](?:\.|$)|^v?\d+(?:\.\d+)?$")  # how Helm reads a version that leaves a choice
-
-
-def new_warnings(view: Overlay, change: Change) -> Iterator[Warning]:
-    """What a change makes a document say that can hardly be meant."""
-    after = list(_warnings(view, change, change.after))
-    before = set(_warnings(view, change, change.before)) if after else set()
-    return (warning for warning in after if warning not in before)
-
-
-def _warnings(view: Overlay, change: Change, document: Document | None) -> Iterator[Warning]:
-    about = subject(change.kind, change.id)
-    if document is None:
-        return
-    if change.kind != CLUSTERS:
-        kind = view.kinds.by_name[change.kind]
-        yield from _loose_versions(kind, about, document, document)
-        yield from _unlike_versions(kind, about, document)
-        return
-    for kind in view.kinds.referenced:
-        fields = kind.versions.fields if kind.versions else ()
-        for reference in document[kind.cluster_field] if fields else ():
-            if reference.keys().isdisjoint(fields):
-                continue
-            definition = view.get(kind.name, reference["id"]) or {}
-            yield from _loose_versions(kind, f'{about}: "{reference["id"]}"', {**definition, **reference}, reference)
-    for wrong in _misnamed(view.kinds.patched, view.get, document):  # what is imported may hold them
-        yield Warning(f"{about}: {wrong.pointer} {wrong.message}")
-    for id, values in document["patches"].items():
-        yield from (Warning(f'{about}: patches of "{id}": {text}') for text in helm_paths.surprises(values))
-
-
-def _versions(kind: Kind, document: Document) -> dict[str, str]:
-    """The versions that a document pins."""
-    hint = kind.versions
-    if hint is None or any(document.get(name) != value for name, value in hint.where.items()):
-        return {}
-    pinned = {name: document.get(name) for name in hint.fields}
-    return {name: version for name, version in pinned.items() if isinstance(version, str) and version != hint.unpinned}
-
-
-def _loose_versions(kind: Kind, about: str, document: Document, given: Document) -> Iterator[Warning]:
-    for name, version in _versions(kind, document).items():
-        if name in given and _RANGE.search(version):
-            yield Warning(f"{about}: {name} {version} leaves Helm a choice; pin an exact version")
-
-
-def _unlike_versions(kind: Kind, about: str, document: Document) -> Iterator[Warning]:
-    pinned = _versions(kind, document)
-    if len({version.removeprefix("v") for version in pinned.values()}) > 1:  # Helm reads v1.0.0 and 1.0.0 alike
-        said = " and ".join(f"{name} {version}" for name, version in pinned.items())
-        yield Warning(f"{about}: {said} disagree; {next(iter(pinned))} counts")
-
-
-def new_risks(view: Overlay, change: Change, protected: Container[str]) -> Iterator[Warning]:
-    """What a change makes clusters run that may surprise: something without what it depends on, or in no exact version."""
-    after = list(_risks(view, change, change.after, protected))
-    before = set(_risks(Overlay(view.base, view.budget), change, change.before, protected)) if after else set()
-    return (warning for warning in after if warning not in before)
-
-
-def _risks(view: Overlay, change: Change, document: Document | None, protected: Container[str]) -> Iterator[Warning]:
-    about = subject(change.kind, change.id)
-    if document is None:
-        return
-    if change.kind == CLUSTERS:
-        for kind in view.kinds.referenced:
-            for reference in document[kind.cluster_field]:
-                yield from _risks_of_reference(view, kind, about, document, reference, protected)
-        return
-    changed = view.kinds.referenced_by_name.get(change.kind)
-    if changed is None or not (changed.dependencies or changed.versions):
-        return
-    counts: collections.Counter[str] = collections.Counter()
-    for user in view.users(changed, change.id):
-        view.budget.spend()
-        cluster = view.get(CLUSTERS, user) or {}
-        for reference in cluster[changed.cluster_field]:
-            if reference["id"] == change.id:
-                found = _risks_of_reference(view, changed, "", cluster, reference, protected)
-                counts.update(warning.message for warning in found)
-    yield from (Warning(f"{count} cluster(s){text}") for text, count in sorted(counts.items()))
-
-
-def _risks_of_reference(
-    view: Overlay, kind: Referenced, about: str, cluster: Document, reference: Document, protected: Container[str]
-) -> Iterator[Warning]:
-    id = reference["id"]
-    definition = view.get(kind.name, id)
-    if definition is None:
-        return
-    if kind.dependencies:
-        assigned = {each["id"] for each in cluster[kind.cluster_field]}
-        for needed in definition.get(kind.dependencies.field, ()):
-            if needed not in assigned:
-                yield Warning(f'{about}: {kind.singular} "{id}" is assigned without "{needed}", which it depends on')
-    if kind.versions and cluster["environment"] in protected:
-        merged = {**definition, **{name: value for name, value in reference.items() if value is not None}}
-        version = _version_at_work(kind, merged)
-        if version is None or _RANGE.search(version):
-            said = kind.versions.unpinned if version is None else version
-            yield Warning(
-                f'{about}: {kind.singular} "{id}" has no exact version ({said}) in {cluster["environment"]}, which is protected'
-            )
-
-
-def _version_at_work(kind: Kind, document: Document) -> str | None:
-    """The first field that pins one; where the document is another sort of thing, the first field alone counts."""
-    assert kind.versions
-    pinned = list(_versions(kind, document).values())
-    if pinned or all(document.get(name) == value for name, value in kind.versions.where.items()):
-        return pinned[0] if pinned else None
-    first = document.get(kind.versions.fields[0])
-    return None if first in (None, kind.versions.unpinned) else str(first)

@@ -3,61 +3,39 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
-import gc
 import logging
 import os
-import signal
 import socket
 import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-import uvicorn
-import uvloop
 
 from flux_resourceset import (
     __version__,
     atomic_files,
+    copying,
     errors,
     guards,
     imports,
     logs,
     openapi,
     retirement,
+    serving,
     settings,
+    starting,
     strict_yaml,
+    supervision,
     tokens,
     transfer,
     upkeep,
 )
-from flux_resourceset.follower import Follower
-from flux_resourceset.http import app, feed, metrics, ordinary, poll
-from flux_resourceset.kinds import kind_files
-from flux_resourceset.kinds.model import Kinds
+from flux_resourceset.http import workers
 from flux_resourceset.ledger import Ledger
-from flux_resourceset.store import opening
 
 log = logging.getLogger("flux_resourceset.server")  # also when run as a module
 
-# libuv takes one connection per listening descriptor and turn of the loop, and Flux opens one for every poll: with several
-# descriptors of the one socket, what a turn costs (asking the kernel, asking the store whether it changed) is shared.
-ACCEPTS_PER_TURN = 8
-
-DRAIN_SECONDS = 8  # to finish requests in flight; with the rest of the way out it stays below ten
-LAST_SECONDS = 9  # to be gone: a thread in a long computation, or waiting for a lock, would keep the process
-
-# A full garbage collection walks every object while nobody else runs: 100 ms for a request over ten thousand clusters. So it
-# does not begin by itself; what is young is collected as ever, and the rest now and then, when there is little of it.
-NEVER = 1_000_000_000
-TIDY_PERIODS = 12  # half a minute
-QUICK_OBJECTS = 50_000  # some milliseconds
-
 GUARDED = 6  # the exit code of what a guard holds up, as of the command line
-
-SWITCH_SECONDS = 0.001  # how long a thread may compute while another one, such as that of the polls, wants its turn
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -119,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     _may_pass_guards(retire)
     retire.set_defaults(run=_retire_kind, begin_anew=False)
     upkeep.add_commands(commands)
+    copying.add_command(commands)
     return parser
 
 
@@ -139,33 +118,6 @@ def _may_begin_anew(parser: argparse.ArgumentParser) -> None:
     )
 
 
-# Wiring
-
-
-def _kinds(configured: settings.Settings) -> Kinds:
-    return kind_files.load(configured.resources_dir, configured.environments, configured.secret_keys_allowed)
-
-
-def _follower(configured: settings.Settings, begin_anew: bool = False) -> Follower:
-    return Follower(_kinds(configured), opening.opener(configured.store, writing=configured.crud, begin_anew=begin_anew))
-
-
-def open_ledger(configured: settings.Settings, begin_anew: bool = False) -> Ledger:
-    """The ledger, seeded if its store was empty and may be written."""
-    ledger = Ledger(_follower(configured, begin_anew), limits=configured.limits)
-    if configured.crud or not configured.store.is_kept:
-        ledger.follower.refresh()
-        ledger.take_charge()
-        if transfer.seed(ledger, configured.seed_file, configured.seed_named):
-            log.info("seeded", extra={"file": str(configured.seed_file), "revision": ledger.fleet.revision})
-        return ledger
-    try:
-        ledger.follower.refresh()
-    except errors.Unavailable as exc:
-        log.warning("not ready: %s", exc)
-    return ledger
-
-
 # Serving
 
 
@@ -178,18 +130,28 @@ def _serve(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int
     if not len(known):
         raise errors.StartupError("no token is known; set AUTH_TOKEN or add one to TOKENS_FILE")
     document = _openapi_file(configured)
-    with contextlib.closing(_listen(configured.host, configured.port)) as listener:
-        sys.setswitchinterval(SWITCH_SECONDS)
-        youngest, second, _ = gc.get_threshold()  # by generation
-        gc.set_threshold(youngest, second, NEVER)
-        ledger = open_ledger(configured, arguments.begin_anew)
-        gc.collect()
-        gc.freeze()  # the documents stay: do not walk them again and again
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_run(configured, ledger, known, document, listener))
-        ledger.close()
+    with contextlib.closing(serving.listen(configured.host, configured.port)) as listener:
+        if configured.workers == 1:
+            _work(configured, known, document, arguments.begin_anew, listener)
+        elif (worker := supervision.supervise(listener, configured.workers)) is not None:  # in one of several processes
+            logs.configure(configured.log_level, worker=worker.number)
+            _work(configured, known, document, arguments.begin_anew and worker.is_first, worker.listener, worker)
     log.info("stopped")
     return 0
+
+
+def _work(
+    configured: settings.Settings,
+    known: tokens.Tokens,
+    document: bytes | None,
+    begin_anew: bool,
+    listener: socket.socket,
+    worker: workers.Worker | None = None,
+) -> None:
+    serving.prepare()
+    ledger = starting.open_ledger(configured, begin_anew)
+    serving.run(configured, ledger, known, document, listener, worker)
+    ledger.close()
 
 
 def _openapi_file(configured: settings.Settings) -> bytes | None:
@@ -207,104 +169,6 @@ def _openapi_file(configured: settings.Settings) -> bytes | None:
     return document
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=2048)
-    except OSError as exc:
-        raise errors.StartupError(f"LISTEN_ADDR {host}:{port} cannot be used: {exc.strerror or exc}") from exc
-
-
-class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, fast: poll.Fast, followed: feed.Feed, ledger: Ledger) -> None:
-        super().__init__(config)
-        self._fast = fast
-        self._feed = followed
-        self._ledger = ledger
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._fast.close()  # idle connections of Flux, which uvicorn does not know of
-        self._feed.close()  # they would never end by themselves
-        self._ledger.stop_rehearsals()  # nothing is lost with them
-        await super().shutdown(sockets)
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """uvicorn would raise the signal again after a clean stop; we exit with 0."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop)
-        yield
-
-    def _stop(self) -> None:
-        if not self.should_exit:
-            last = threading.Timer(LAST_SECONDS, _leave)
-            last.daemon = True
-            last.start()
-        self.force_exit = self.should_exit  # the second time in earnest
-        self.should_exit = True
-
-
-def _leave() -> None:
-    """At once, whatever is running: what was acknowledged is on the disk, and what was not is there wholly or not at all."""
-    log.warning("stopped; what was still running was cut off")
-    os._exit(0)
-
-
-async def _run(
-    configured: settings.Settings,
-    ledger: Ledger,
-    known: tokens.Tokens,
-    own_document: bytes | None,
-    listener: socket.socket,
-) -> None:
-    measures = metrics.Metrics(ledger.follower)
-    made = openapi.Lazy(ledger.kinds, writable=configured.crud)
-    document = made if own_document is None else lambda: own_document
-    followed = feed.Feed(ledger.follower, measures, known)
-    table = app.routes(ledger.kinds, ledger, measures, document, configured.crud, configured.openapi_public, followed)
-    gate = app.Gate(table, known, measures, configured.crud)
-    fast = poll.Fast(ledger.follower, known, measures)
-    server = _Server(
-        uvicorn.Config(
-            gate,
-            http=poll.protocol_class(fast),
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=int(ordinary.IDLE_SECONDS),
-            timeout_graceful_shutdown=DRAIN_SECONDS,
-        ),
-        fast,
-        followed,
-        ledger,
-    )
-    address = ":".join(map(str, listener.getsockname()[:2]))
-    mode = "crud" if configured.crud else "read-only"
-    log.info("listening", extra={"address": address, "mode": mode, "revision": ledger.fleet.revision})
-    sweeping = asyncio.ensure_future(_sweep(fast))
-    await server.serve(sockets=[listener, *(listener.dup() for _ in range(ACCEPTS_PER_TURN - 1))])
-    sweeping.cancel()
-
-
-async def _sweep(fast: poll.Fast) -> None:
-    while True:
-        for _ in range(TIDY_PERIODS):
-            await asyncio.sleep(ordinary.IDLE_SECONDS / 2)
-            fast.sweep()
-        _tidy()
-
-
-def _tidy() -> None:
-    """Collect what refers to itself, as long as that is quick; many objects are documents that came in, and these stay."""
-    if len(gc.get_objects(generation=2)) <= QUICK_OBJECTS:
-        gc.collect()
-    else:
-        gc.freeze()
-
-
 # Moving a fleet
 
 
@@ -314,8 +178,8 @@ def _moving(environment: Mapping[str, str], *, writing: bool, begin_anew: bool =
     configured = settings.Settings.from_env({**environment, **mode})
     logs.configure(max(configured.log_level, logging.ERROR if writing else logging.WARNING))  # an import tells by itself
     if not configured.store.is_kept:
-        raise errors.StartupError("STORE_BACKEND=memory holds nothing to move; use sqlite")
-    ledger = Ledger(_follower(configured, begin_anew), limits=configured.limits)
+        raise errors.StartupError("STORE_BACKEND=memory holds nothing to move; name a DATABASE_URL instead")
+    ledger = Ledger(starting.follower(configured, begin_anew), limits=configured.limits)
     ledger.follower.refresh()
     return ledger
 

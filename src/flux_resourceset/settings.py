@@ -21,12 +21,35 @@ class Setting(NamedTuple):
 
 SETTINGS = (
     Setting("API_MODE", "read-only", "`read-only` serves Flux; `crud` serves Flux and the operators."),
-    Setting("STORE_BACKEND", "sqlite", "`sqlite`, or `memory`, which forgets everything when it stops."),
+    Setting(
+        "STORE_BACKEND",
+        "",
+        "`sqlite` or `postgres`, as the scheme of `DATABASE_URL` says anyway; or `memory`, which forgets everything when it "
+        "stops.",
+    ),
     Setting(
         "DATABASE_URL",
         "sqlite://data/flux-resourceset.db?mode=rwc",
         "Where the SQLite file is: `sqlite://relative` or `sqlite:///absolute`, with `mode` `rwc` (create), `rw` or `ro`. "
-        "A read-only server opens it read-only whatever the mode.",
+        "A read-only server opens it read-only whatever the mode. "
+        "Or a PostgreSQL database: `postgresql://user@host:port/database`, with the parameters of libpq; what it does not say, "
+        "the `PG*` variables may.",
+    ),
+    Setting(
+        "DATABASE_PASSWORD_FILE",
+        "",
+        "File with the password for PostgreSQL. Read again for every new connection, so that it can be rotated.",
+    ),
+    Setting(
+        "SNAPSHOT_FILE",
+        "",
+        "File for the last good state, written at most every 10 seconds: a server that starts while its database is away serves "
+        "it. Not with `memory`.",
+    ),
+    Setting(
+        "MAX_STALENESS",
+        "0",
+        "Seconds that the database may not have answered before polls and reads are 503 `stale`; `0` is no limit.",
     ),
     Setting("AUTH_TOKEN", "", "Token for reading, called `read`. Required unless `TOKENS_FILE` is set."),
     Setting(
@@ -53,6 +76,11 @@ SETTINGS = (
     ),
     Setting("OPENAPI_PUBLIC", "true", "`false` asks for a token at `/openapi.yaml` and `/openapi.json`."),
     Setting("LISTEN_ADDR", "0.0.0.0:8080", "Address and port to listen on; `[::]:8080` for IPv6."),
+    Setting(
+        "WORKERS",
+        "1",
+        "Serving processes on the one address and the one store, from `1` to `64`; more than one needs a store that is kept.",
+    ),
     Setting("RESOURCES_DIR", "", "Directory with further kind files, and with files that extend kinds."),
     Setting("ENVIRONMENTS", ",".join(DEFAULT_ENVIRONMENTS), "The environments that clusters can belong to."),
     Setting(
@@ -74,6 +102,8 @@ SETTINGS = (
     Setting("RUST_LOG", "", "The same, for compatibility: a level or directives; `LOG_LEVEL` wins."),
 )  # fmt: skip
 
+MAX_WORKERS = 64  # more than one per core is of no use
+
 _DEFAULTS = {setting.name: setting.default for setting in SETTINGS}
 _LEVELS = {"trace": 10, "debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40, "off": 100}
 
@@ -82,6 +112,8 @@ _LEVELS = {"trace": 10, "debug": 10, "info": 20, "warn": 30, "warning": 30, "err
 class Settings:
     crud: bool
     store: opening.Location
+    snapshot_file: Path | None
+    max_staleness: int
     tokens: tuple[tokens.Token, ...]
     tokens_file: Path | None
     seed_file: Path
@@ -90,6 +122,7 @@ class Settings:
     openapi_public: bool
     host: str
     port: int
+    workers: int
     resources_dir: Path | None
     environments: tuple[str, ...]
     secret_keys_allowed: frozenset[str]
@@ -124,11 +157,14 @@ class Settings:
         if shared and production:
             raise errors.StartupError("CRUD_AUTH_TOKEN must be set and differ from AUTH_TOKEN when PRODUCTION=true")
         host, port = _address(value("LISTEN_ADDR"))
-        backend = _choice("STORE_BACKEND", value("STORE_BACKEND"), ("sqlite", "memory"))
+        backend = _choice("STORE_BACKEND", value("STORE_BACKEND"), ("", "sqlite", "postgres", "memory"))
         level, unknown_level = _level(environment)
+        store = _store(backend, environment.get("DATABASE_URL") or "", path("DATABASE_PASSWORD_FILE"), crud)
         return cls(
             crud=crud,
-            store=_store(backend, value("DATABASE_URL"), crud),
+            store=store,
+            snapshot_file=_snapshot_file(path("SNAPSHOT_FILE"), backend),
+            max_staleness=_number("MAX_STALENESS", value("MAX_STALENESS")),
             tokens=tuple(known),
             tokens_file=path("TOKENS_FILE"),
             seed_file=Path(value("SEED_FILE")),
@@ -137,6 +173,7 @@ class Settings:
             openapi_public=_flag("OPENAPI_PUBLIC", value("OPENAPI_PUBLIC")),
             host=host,
             port=port,
+            workers=_workers(value("WORKERS"), store),
             resources_dir=path("RESOURCES_DIR"),
             environments=_environments(value("ENVIRONMENTS")),
             secret_keys_allowed=frozenset(_words(value("ALLOW_SECRET_LIKE_KEYS"))),
@@ -152,7 +189,7 @@ class Settings:
 
 def _choice(name: str, value: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
-        raise errors.StartupError(f"{name} is {value!r}; it must be {' or '.join(allowed)}")
+        raise errors.StartupError(f"{name} is {value!r}; it must be {' or '.join(filter(None, allowed))}")
     return value
 
 
@@ -186,6 +223,16 @@ def _number(name: str, text: str) -> int:
     return int(text)
 
 
+def _workers(text: str, store: opening.Location) -> int:
+    if not re.fullmatch(r"[0-9]{1,3}", text) or not 1 <= int(text) <= MAX_WORKERS:
+        raise errors.StartupError(f"WORKERS is {text!r}; it must be a whole number from 1 to {MAX_WORKERS}")
+    if int(text) > 1 and not store.is_kept:
+        raise errors.StartupError(
+            f"WORKERS is {text}, but with STORE_BACKEND=memory each has its own data; use sqlite, or WORKERS=1"
+        )
+    return int(text)
+
+
 def _address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
@@ -193,16 +240,27 @@ def _address(text: str) -> tuple[str, int]:
     return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104  # the documented default
 
 
-def _store(backend: str, url: str, crud: bool) -> opening.Location:
-    """Where the store is; a wrong URL is refused also where it is not used."""
-    if url == opening.MEMORY:
-        raise errors.StartupError("DATABASE_URL cannot be memory://; use STORE_BACKEND=memory")
-    database = opening.location(url)
+def _store(backend: str, url: str, password_file: Path | None, crud: bool) -> opening.Location:
     if backend == "memory":
         return opening.location(opening.MEMORY)
+    if url == opening.MEMORY:
+        raise errors.StartupError("DATABASE_URL cannot be memory://; use STORE_BACKEND=memory")
+    if backend == "postgres" and not url:
+        raise errors.StartupError(
+            "STORE_BACKEND is postgres; DATABASE_URL must be set: postgresql:// leaves all to PG* variables"
+        )
+    database = opening.location(url or _DEFAULTS["DATABASE_URL"], password_file)
+    if backend not in ("", database.scheme):
+        raise errors.StartupError(f"STORE_BACKEND is {backend}, and DATABASE_URL names {database.scheme}; leave one of them out")
     if crud and database.mode == "ro":
         raise errors.StartupError("DATABASE_URL says mode=ro, but API_MODE=crud writes; use mode=rw or mode=rwc")
     return database
+
+
+def _snapshot_file(path: Path | None, backend: str) -> Path | None:
+    if path is not None and backend == "memory":
+        raise errors.StartupError("SNAPSHOT_FILE does not go with STORE_BACKEND=memory, which forgets everything; unset one")
+    return path
 
 
 def _level(environment: Mapping[str, str]) -> tuple[int, tuple[str, ...]]:

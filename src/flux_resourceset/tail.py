@@ -134,6 +134,10 @@ class Tail:
         self._taken -= page.size if page else 0
         self._given_back.set()
 
+    async def is_written(self, revision: int) -> bool:
+        """Whether the log has come that far, be it that nobody here has read it yet."""
+        return revision <= (await threads.run(threads.FOR_FOLLOWERS, self._follower.store.head)).revision
+
     async def reaches_back_to(self, revision: int) -> bool:
         """Whether everything above a revision is still in the log."""
         return revision >= await threads.run(threads.FOR_FOLLOWERS, self._follower.store.base)

@@ -34,17 +34,27 @@ _LEVELS = {"documents": 2, "history": 3}  # down to each document, and to each c
 
 def seed(ledger: Ledger, path: Path, named: bool) -> bool:
     """Load the seed into an empty store; whether anything was loaded."""
+    work = seeding(ledger, path, named)
+    return work is not None and ledger.write_now(work, seed_origin(path)).entry is not None
+
+
+def seed_origin(path: Path) -> Origin:
+    return Origin(actor="seed", reason=f"seed from {path.name}")
+
+
+def seeding(ledger: Ledger, path: Path, named: bool) -> Callable[[drafts.Draft], None] | None:
+    """The work that loads the seed; None: there is nothing to load, or a store that has something."""
     if not named and not os.path.exists(path):
-        return False
+        return None
     by_kind = _seed_documents(ledger.kinds, path)
     if not imports.is_empty(ledger.fleet):
-        return False
+        return None
 
     def work(draft: drafts.Draft) -> None:
         if imports.is_empty(draft.base):  # else another process was faster
             _create_all(draft, by_kind, str(path))
 
-    return ledger.write_now(work, Origin(actor="seed", reason=f"seed from {path.name}")).entry is not None
+    return work
 
 
 def _seed_documents(kinds: Kinds, path: Path) -> dict[str, list[Any]]:

@@ -114,7 +114,7 @@ def _location(environment: Mapping[str, str], *, writing: bool) -> opening.Locat
     configured = settings.Settings.from_env({**environment, **mode})
     logs.configure(max(configured.log_level, logging.ERROR))  # the commands tell by themselves
     if not configured.store.is_kept:
-        raise errors.StartupError("STORE_BACKEND=memory holds nothing to look after; use sqlite")
+        raise errors.StartupError("STORE_BACKEND=memory holds nothing to look after; name a DATABASE_URL instead")
     return configured.store
 
 

@@ -153,6 +153,7 @@ def test_records_survive_kill_and_export(tmp_path: Path) -> None:
         assert "mine" not in api.get("/namespaces/podinfo").json()["labels"]
 
 
+@pytest.mark.sqlite
 def test_a_second_process_on_the_file_sees_what_was_applied(tmp_path: Path) -> None:
     with (
         live.serving(tmp_path, SEED_FILE=str(SEED)) as first, first.client() as one,

@@ -207,7 +207,7 @@ def test_named_tokens_are_rotated_with_an_overlap_and_without_a_restart(tmp_path
 
 
 def test_polls_on_an_open_connection_follow_the_rotation(tmp_path: Path) -> None:
-    """The fast path remembers header blocks; it must forget them with their tokens."""
+    """The fast path remembers who was verified; it must forget them with their tokens."""
     tokens = tmp_path / "tokens"
     write_tokens(tokens, "flux read first\n")
     with live.serving(tmp_path, TOKENS_FILE=str(tokens), SEED_FILE=str(SEED)) as server, server.client("first") as client:

@@ -17,7 +17,6 @@ import live
 from api.fleets import SEED, assert_problem, fresh, make
 from api.streams import MEDIA_TYPE, Event, Followed
 from contract import folding
-from flux_resourceset.store.sqlite import SqliteStore
 
 STREAM = {"Accept": MEDIA_TYPE}
 
@@ -265,7 +264,7 @@ def test_a_place_that_was_folded_away_is_a_reset_and_whoever_is_beyond_it_notice
         for _ in range(5):
             make(api, "namespaces")
         early = followed.events(5)[0]
-        with contextlib.closing(SqliteStore(tmp_path / "fleet.db", read_only=True)) as store:
+        with contextlib.closing(live.opened_store(tmp_path)) as store:
             folding.fold(store, 4)
         for stream in (Followed(server, "?since_revision=3"), Followed(server, last=early.id)):
             with stream:
@@ -276,6 +275,7 @@ def test_a_place_that_was_folded_away_is_a_reset_and_whoever_is_beyond_it_notice
             assert [event.revision for event in later.events(3)] == [5, 6, 7]
 
 
+@pytest.mark.sqlite
 def test_a_store_in_doubt_ends_the_stream(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE=str(SEED)) as server, Followed(server).opened() as followed:
         (tmp_path / "fleet.db").rename(tmp_path / "elsewhere.db")

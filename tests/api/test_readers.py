@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -29,6 +30,7 @@ def assert_not_ready(server: live.Server, remedy: str) -> None:
         assert client.get("/metrics").status_code == 200
 
 
+@pytest.mark.sqlite
 def test_a_reader_waits_for_a_writer_and_creates_nothing_itself(tmp_path: Path) -> None:
     with live.serving(tmp_path, "/health", API_MODE="read-only", SEED_FILE=str(SEED)) as reader:
         assert_not_ready(reader, "API_MODE=crud")
@@ -58,6 +60,7 @@ def test_answers_are_the_same_bytes_after_a_restart_and_in_another_process(tmp_p
     assert len(seen) == 1
 
 
+@pytest.mark.sqlite
 def test_a_reader_serves_a_file_that_nobody_may_write(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE=str(SEED)):
         pass
@@ -74,6 +77,7 @@ def test_a_writer_with_a_read_only_database_does_not_start(tmp_path: Path) -> No
     assert "DATABASE_URL" in server.log.read_text().splitlines()[-1]
 
 
+@pytest.mark.sqlite
 def test_a_lost_file_is_503_until_it_is_back_and_never_begun_anew(tmp_path: Path) -> None:
     database, aside = tmp_path / "fleet.db", tmp_path / "aside"
     with live.serving(tmp_path, SEED_FILE=str(SEED)) as writer, writer.client() as api:
@@ -93,6 +97,7 @@ def test_a_lost_file_is_503_until_it_is_back_and_never_begun_anew(tmp_path: Path
         make(api, "namespaces", "found")
 
 
+@pytest.mark.sqlite
 def test_a_file_overwritten_with_garbage_never_gives_an_empty_answer(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE=str(SEED)) as writer, writer.client() as api:
         good = api.get(PATH).content
@@ -108,6 +113,7 @@ def test_a_file_overwritten_with_garbage_never_gives_an_empty_answer(tmp_path: P
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["cut", "begun anew", "replaced"])
+@pytest.mark.sqlite
 def test_an_emptied_file_is_doubt_and_never_a_new_fleet(tmp_path: Path, how: str) -> None:
     database = tmp_path / "fleet.db"
     with (
@@ -134,6 +140,7 @@ def test_an_emptied_file_is_doubt_and_never_a_new_fleet(tmp_path: Path, how: str
         assert_not_ready(writer, "restore")
 
 
+@pytest.mark.sqlite
 def test_a_writer_does_not_start_on_an_empty_file_whose_log_says_that_there_was_more(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE=str(SEED)) as writer, writer.client() as api:
         make(api, "namespaces", "kept")
@@ -147,16 +154,12 @@ def test_a_writer_does_not_start_on_an_empty_file_whose_log_says_that_there_was_
 def test_an_answer_that_flux_would_refuse_is_503_and_the_other_views_go_on(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE=str(SEED)):
         pass
-    database = sqlite3.connect(tmp_path / "fleet.db")
-    ((body,),) = database.execute("SELECT body FROM documents WHERE kind = 'namespaces' AND id = 'podinfo'").fetchall()
-    document = {**json.loads(body), "annotations": {"note": "x" * 930_000}}
-    database.execute(
-        "UPDATE documents SET body = ? WHERE kind = 'namespaces' AND id = 'podinfo'", (json.dumps(document).encode(),)
-    )
-    database.commit()
-    database.close()
+    with contextlib.closing(live.opened_store(tmp_path)) as store:
+        document = {**store.snapshot().documents["namespaces"]["podinfo"].body, "annotations": {"note": "x" * 930_000}}
+    large = "UPDATE documents SET body = ? WHERE kind = 'namespaces' AND id = 'podinfo'"
+    live.alter(tmp_path, large, values=[json.dumps(document).encode()])
     with live.serving(tmp_path) as server, server.client() as api:
-        for headers in ({}, {"Accept-Encoding": "identity"}, {"X-Request-Id": "slow"}):
+        for headers in ({}, {"Accept-Encoding": "identity"}, {"Connection": live.ORDINARY}):
             assert_problem(api.get(PATH, headers=headers), 503, "unavailable")
         assert len(inputs(api, DEMO_DNS)) == 3
 
@@ -165,15 +168,12 @@ def test_a_gap_in_the_log_is_503(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE=str(SEED)) as writer, writer.client() as api:
         make(api, "namespaces", "one")
         make(api, "namespaces", "two")
-    database = sqlite3.connect(tmp_path / "fleet.db")
-    database.execute("DELETE FROM changes WHERE revision = 2")
-    database.execute("DELETE FROM entries WHERE revision = 2")
-    database.commit()
-    database.close()
+    live.alter(tmp_path, "DELETE FROM changes WHERE revision = 2", "DELETE FROM entries WHERE revision = 2")
     with live.serving(tmp_path, "/health", API_MODE="read-only") as reader:
         assert_not_ready(reader, "restore")
 
 
+@pytest.mark.sqlite  # PostgreSQL holds the keys together
 def test_a_log_that_jumps_under_a_running_reader_is_503(tmp_path: Path) -> None:
     with live.serving(tmp_path, SEED_FILE=str(SEED)) as writer, live.serving(tmp_path, API_MODE="read-only") as reader:
         with reader.client(live.READ) as flux:

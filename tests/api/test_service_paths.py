@@ -27,7 +27,7 @@ def value(api: httpx.Client, name: str, **labels: str) -> float:
     return samples(api)[f"flux_resourceset_{name}", frozenset(labels.items())]
 
 
-@pytest.mark.parametrize("path", ["/health", "/ready"])
+@pytest.mark.parametrize("path", ["/health", pytest.param("/ready", marks=pytest.mark.sqlite)])
 def test_probes_answer_with_exactly_this(stranger: httpx.Client, path: str) -> None:
     response = stranger.get(path)
     assert (response.status_code, response.json()) == (200, {"status": "ok"})
@@ -40,14 +40,17 @@ def test_metrics_tell_of_requests_documents_and_the_store(tmp_path: Path) -> Non
         route = "/api/v2/flux/clusters/{cluster_dns}/namespaces"
         for _ in range(3):
             api.get(view(DEMO_DNS, "namespaces"))  # the fast path
-        api.get(view(DEMO_DNS, "namespaces"), headers={"X-Request-Id": "slow"})
+        api.get(view(DEMO_DNS, "namespaces"), headers={"Connection": live.ORDINARY})
         api.get(view("never.example.com", "namespaces"))
         api.get("/no/such/path")
+        api.head(view(DEMO_DNS, "namespaces"))
+        api.get("/api/v2/flux/clusters")
         assert value(api, "requests_total", route=route, method="GET", status="200") == 4
+        assert (value(api, "polls_fast_total"), value(api, "polls_ordinary_total")) == (3, 1)
         assert value(api, "requests_total", route=route, method="GET", status="404") == 1
         assert value(api, "requests_total", route="none", method="GET", status="404") == 1
-        assert value(api, "request_seconds_count", route=route) == 5
-        assert value(api, "request_seconds_bucket", route=route, le="+Inf") == 5
+        assert value(api, "request_seconds_count", route=route) == 6
+        assert value(api, "request_seconds_bucket", route=route, le="+Inf") == 6
         assert (value(api, "revision"), value(api, "documents", kind="clusters")) == (1, 1)
         assert value(api, "prepared_answers") == 1
         assert 0 <= value(api, "store_seen_seconds") < 60

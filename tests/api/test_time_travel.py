@@ -185,8 +185,6 @@ def test_a_reader_that_is_read_only_has_none_of_it(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def compacted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A server whose log begins with revision 4."""
-    from flux_resourceset.store.sqlite import SqliteStore
-
     directory = tmp_path_factory.mktemp("compacted")
     with live.serving(directory) as server, server.client() as api:
         make(api, "namespaces", "gone")
@@ -194,7 +192,7 @@ def compacted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client
         api.delete("/namespaces/gone")
         api.patch("/namespaces/n", json={"labels": {"a": "2"}})
         make(api, "clusters", "c", namespaces=[{"id": "n"}])
-        store = SqliteStore(directory / "fleet.db")
+        store = live.opened_store(directory)
         store.begin().fold(4)
         store.close()
         yield api

@@ -10,7 +10,6 @@ import pytest
 
 import live
 from api.fleets import assert_problem, cluster, fresh, make
-from flux_resourceset.store.sqlite import SqliteStore
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +143,7 @@ def test_a_tombstone_whose_entry_was_folded_away_is_told_as_far_as_it_is_known(t
         make(api, "clusters", "gone")
         api.delete("/clusters/gone", headers={"X-Reason": "moved"})
         make(api, "clusters", "other")
-    store = SqliteStore(tmp_path / "fleet.db")
+    store = live.opened_store(tmp_path)
     with store.begin() as transaction:
         transaction.fold(3)
     store.close()

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from flux_resourceset.store import Store, sqlite_files
+import postgres_server
+from flux_resourceset.store import Store, postgres_connections, sqlite_files
 from flux_resourceset.store.memory import MemoryStore
+from flux_resourceset.store.postgres import PostgresStore
 from flux_resourceset.store.sqlite import SqliteStore
+
+_databases = contextlib.ExitStack()
 
 
 def in_memory(directory: Path) -> tuple[Store, Store]:
@@ -22,8 +27,18 @@ def in_sqlite(directory: Path) -> tuple[Store, Store]:
     return SqliteStore(directory / "fleet.db"), SqliteStore(directory / "fleet.db")
 
 
+def in_postgres(directory: Path) -> tuple[Store, Store]:
+    """In a database that the test has to give back."""
+    target = postgres_connections.target(_databases.enter_context(postgres_server.shared().store()))
+    return PostgresStore(target), PostgresStore(target)
+
+
+def give_back() -> None:
+    _databases.close()
+
+
 # How each backend makes a new, empty store, and another way to the same data.
-BACKENDS: dict[str, Callable[[Path], tuple[Store, Store]]] = {"memory": in_memory, "sqlite": in_sqlite}
+BACKENDS: dict[str, Callable[[Path], tuple[Store, Store]]] = {"memory": in_memory, "sqlite": in_sqlite, "postgres": in_postgres}
 
 
 @pytest.fixture(params=BACKENDS)
@@ -32,6 +47,7 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Sto
     yield made
     for store in made:
         store.close()
+    give_back()
 
 
 @pytest.fixture

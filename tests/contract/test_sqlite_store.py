@@ -57,7 +57,7 @@ def test_the_files_are_for_their_owner_alone(path: Path, umask: int) -> None:
         os.umask(before)
     found = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
     store.close()
-    assert found == dict.fromkeys(("fleet.db", "fleet.db-wal", "fleet.db-shm", "fleet.db.store"), 0o600)
+    assert found == dict.fromkeys(("fleet.db", "fleet.db-wal", "fleet.db-shm", "fleet.db.store", "fleet.db.left"), 0o600)
 
 
 def test_the_directory_is_made(tmp_path: Path) -> None:
@@ -492,7 +492,7 @@ def frozen(store: SqliteStore, path: Path) -> Path:
     """A database beside which no file is, nor can be made, whoever runs this: links into nowhere are in their places."""
     commit(store, entry(1, create("n", "a")))
     store.close()
-    assert sorted(file.name for file in path.parent.iterdir()) == ["fleet.db", "fleet.db.store"]
+    assert sorted(file.name for file in path.parent.iterdir()) == ["fleet.db", "fleet.db.left", "fleet.db.store"]
     for name in BESIDE:
         Path(f"{path}{name}").symlink_to("nowhere/at/all")
     return path

@@ -46,6 +46,15 @@ def test_the_default_values_keep_their_schema_and_are_complete() -> None:
         {"backup": {"keep": 0}},
         {"fullnameOverride": "Not-A-Name"},
         {"tokensFile": {"secret": "misspelled"}},
+        {"postgres": {"url": "sqlite:///fleet.db"}},
+        {"postgres": {"tls": {"mode": "verify"}}},
+        {"postgres": {"maxStaleness": -1}},
+        {"read": {"workers": 0}},
+        {"crud": {"workers": "two"}},
+        {"read": {"autoscaling": {"cpu": "50%"}}},
+        {"topologySpread": "Never"},
+        {"env": {"DATABASE_PASSWORD_FILE": "/mine"}},
+        {"networkPolicy": {"postgresPorts": []}},
     ],
     ids=lambda values: next(iter(values)),
 )
@@ -84,7 +93,7 @@ def test_dashboard_and_alerts_ask_for_figures_and_labels_that_there_are(tmp_path
     assert set(re.findall(r'([a-z_]+)(?:=~|!~|!=|=)"', " ".join(asked.values()))) <= labels
     assert {name.removesuffix("_bucket") for text in asked.values() for name in named(text)} >= {
         "flux_resourceset_requests_total", "flux_resourceset_request_seconds", "flux_resourceset_revision",
-        "flux_resourceset_skipped_references", "flux_resourceset_store_seen_seconds",
+        "flux_resourceset_skipped_references", "flux_resourceset_store_age_seconds",
     }  # fmt: skip
 
 

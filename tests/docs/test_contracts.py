@@ -29,7 +29,7 @@ def test_a_store_is_forbidden_every_module_that_it_does_not_need() -> None:
 def test_every_module_of_routes_is_forbidden_to_decide_what_runs_in_threads() -> None:
     sources = {name.removeprefix("flux_resourceset.http.") for name in contract("No route decides")["source_modules"]}
     decide = {"__init__", "bodies", "long_answers", "request_threads"}
-    wires = {"metrics", "ordinary", "problems", "unread"}  # serve no route
+    wires = {"listening", "metrics", "ordinary", "problems", "unread", "workers"}  # serve no route
     assert sources == {path.stem for path in (PACKAGE / "http").glob("*.py")} - decide - wires
 
 

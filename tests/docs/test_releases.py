@@ -21,6 +21,7 @@ PLACES = (
     "src/flux_resourceset/__init__.py",
     "deploy/chart/flux-resourceset/Chart.yaml",
     "deploy/server/overlays/production/kustomization.yaml",
+    "deploy/server/samples/move-to-postgresql.yaml",
     "deploy/cluster/delivery.yaml",
     "docs/bootstrap.md",
     "docs/install.md",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -17,9 +19,22 @@ from .tools import build
 
 DEPLOY = live.ROOT / "deploy"
 CHART = DEPLOY / "chart" / "flux-resourceset"
-PRODUCTION, LOCAL = "server/overlays/production", "server/overlays/demo"
+PRODUCTION, LOCAL, POSTGRES = "server/overlays/production", "server/overlays/demo", "server/overlays/postgresql"
 CLUSTER_SCOPED = {"Namespace", "ClusterRoleBinding"}
 PLACE = "manifests"  # where dry runs look, so that what other tests made is not in the way
+
+_DATABASE = "flux-api-db-rw.flux-system:5432/flux_resourceset"
+# The values with which the chart is the overlay postgresql, on the database of samples/cloudnativepg.yaml.
+ON_POSTGRES = {
+    "postgres": {
+        "existingSecret": "flux-api-db-app",
+        "url": f"postgresql://flux_resourceset@{_DATABASE}",
+        "readers": {"existingSecret": "flux-api-db-reader", "url": f"postgresql://flux_resourceset_reader@{_DATABASE}"},
+        "tls": {"caSecret": "flux-api-db-ca"},
+    },
+    "read": {"autoscaling": {"enabled": True}},
+    "networkPolicy": {"postgresTo": [{"podSelector": {"matchLabels": {"cnpg.io/cluster": "flux-api-db"}}}]},
+}
 
 
 @functools.cache
@@ -68,3 +83,15 @@ def helm_template(*options: str, release: str = "flux-resourceset") -> list[Obje
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     return objects(done.stdout)
+
+
+def rendered_with(values: dict[str, Any], directory: Path, release: str = "flux-resourceset") -> list[Object]:
+    (directory / "values.json").write_text(json.dumps(values))
+    return helm_template("--values", str(directory / "values.json"), release=release)
+
+
+def pod_specs(found: list[Object]) -> dict[str, Object]:
+    """The pods of the chart, by the names of what makes them."""
+    templates = {each["metadata"]["name"]: each["spec"]["template"] for each in found if each["kind"] == "Deployment"}
+    jobs = (each for each in found if each["kind"] == "CronJob")
+    return templates | {each["metadata"]["name"]: each["spec"]["jobTemplate"]["spec"]["template"] for each in jobs}

@@ -16,7 +16,7 @@ import live
 from . import flux_operator
 from .home import DEMO, VIEWS
 from .kube import NAMESPACE, Kube, KubectlFailed, Object
-from .shipped import CHART, DEPLOY, LOCAL, PRODUCTION, assert_taken, built, objects, one
+from .shipped import CHART, DEPLOY, LOCAL, POSTGRES, PRODUCTION, assert_taken, built, objects, one
 
 KUSTOMIZATIONS = sorted(path.parent.relative_to(DEPLOY).as_posix() for path in DEPLOY.rglob("kustomization.yaml"))
 
@@ -101,7 +101,8 @@ def environment(directory: str, deployment: str) -> dict[str, Any]:
     return {each["name"]: each.get("value", each.get("valueFrom")) for each in container(directory, deployment)["env"]}
 
 
-SERVERS = [(directory, name) for directory in (PRODUCTION, LOCAL) for name in ("flux-api-read", "flux-api-crud")]
+SERVERS = [(directory, name) for directory in (PRODUCTION, LOCAL, POSTGRES) for name in ("flux-api-read", "flux-api-crud")]
+ON_SQLITE = [each for each in SERVERS if each[0] != POSTGRES]
 
 
 def test_production_has_two_readers_and_one_writer_that_is_never_two() -> None:
@@ -142,7 +143,7 @@ def test_a_container_is_probed_limited_and_locked_up(directory: str, name: str) 
     assert pod["automountServiceAccountToken"] is False
 
 
-@pytest.mark.parametrize(("directory", "name"), SERVERS)
+@pytest.mark.parametrize(("directory", "name"), ON_SQLITE)
 def test_the_settings_of_a_container_fit_its_mounts(directory: str, name: str) -> None:
     found = environment(directory, name)
     mode, access = ("read-only", "ro") if name == "flux-api-read" else ("crud", "rwc")
@@ -157,7 +158,7 @@ def test_the_settings_of_a_container_fit_its_mounts(directory: str, name: str) -
 def test_tokens_come_from_secrets(directory: str, name: str) -> None:
     found = environment(directory, name)
     assert found["AUTH_TOKEN"] == {"secretKeyRef": {"name": "internal-api-token", "key": "token"}}
-    if (directory, name) == (PRODUCTION, "flux-api-crud"):
+    if (directory, name) in ((PRODUCTION, "flux-api-crud"), (POSTGRES, "flux-api-crud")):
         assert found["CRUD_AUTH_TOKEN"] == {"secretKeyRef": {"name": "flux-api-write-token", "key": "token"}}
         assert found["PRODUCTION"] == "true"
     else:

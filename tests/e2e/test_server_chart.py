@@ -14,7 +14,21 @@ import yaml
 import live
 
 from .kube import Kube, Object
-from .shipped import CHART, DEPLOY, PRODUCTION, assert_taken, built, helm_template, kustomized, objects, one
+from .shipped import (
+    CHART,
+    DEPLOY,
+    ON_POSTGRES,
+    POSTGRES,
+    PRODUCTION,
+    assert_taken,
+    built,
+    helm_template,
+    kustomized,
+    objects,
+    one,
+    pod_specs,
+    rendered_with,
+)
 
 INSTALL = live.ROOT / "docs" / "install.md"
 
@@ -55,10 +69,13 @@ LEAST = {
 }
 
 
-@pytest.mark.parametrize("values", [{}, EVERYTHING, LEAST], ids=["defaults", "everything", "least"])
+@pytest.mark.parametrize(
+    "values",
+    [{}, EVERYTHING, LEAST, ON_POSTGRES, {**EVERYTHING, **ON_POSTGRES}],
+    ids=["defaults", "everything", "least", "on PostgreSQL", "everything on PostgreSQL"],
+)
 def test_the_api_server_takes_what_the_chart_renders(values: dict[str, Any], checked: Kube, tmp_path: Path) -> None:
-    (tmp_path / "values.json").write_text(json.dumps(values))
-    assert_taken(checked, helm_template("--values", str(tmp_path / "values.json")))
+    assert_taken(checked, rendered_with(values, tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -77,38 +94,31 @@ def test_the_chart_refuses_values_of_the_wrong_type_and_settings_that_it_makes_i
         helm_template("--set", values)
 
 
-def test_the_chart_is_the_production_overlay() -> None:
-    def pods(found: list[Object]) -> dict[str, Object]:
-        return {each["metadata"]["name"]: each["spec"] for each in found if each["kind"] == "Deployment"}
+def shared(spec: Object) -> Object:
+    """What chart and overlay have in common of a Deployment: all but the settings that only the chart has values for."""
+    pod = json.loads(json.dumps(spec["template"]["spec"]))
+    (container,) = pod["containers"]
+    env = {each["name"]: each for each in container["env"]}
+    container["env"] = {name: each for name, each in env.items() if name not in ("RUST_LOG", "ENVIRONMENTS", "WORKERS")}
+    container.pop("imagePullPolicy", None)
+    container["volumeMounts"] = {each["name"]: {"readOnly": False, **each} for each in container["volumeMounts"]}
+    pod["volumes"] = {each["name"]: each for each in pod["volumes"]}
+    return {**pod, **{name: spec.get(name) for name in ("replicas", "strategy", "selector")}}
 
-    def shared(spec: Object) -> Object:
-        """Without the settings that only the chart has values for."""
-        pod = json.loads(json.dumps(spec["template"]["spec"]))
-        (container,) = pod["containers"]
-        env = {each["name"]: each for each in container["env"]}
-        container["env"] = {name: each for name, each in env.items() if name not in ("RUST_LOG", "ENVIRONMENTS")}
-        container.pop("imagePullPolicy", None)
-        for mount in container["volumeMounts"]:
-            mount.setdefault("readOnly", False)
-        return {**pod, "replicas": spec["replicas"], "strategy": spec["strategy"], "selector": spec["selector"]}
 
-    chart, overlay = helm_template(), list(built(PRODUCTION))
+@pytest.mark.parametrize(("values", "directory"), [({}, PRODUCTION), (ON_POSTGRES, POSTGRES)], ids=["sqlite", "postgresql"])
+def test_the_chart_is_the_overlay(values: dict[str, Any], directory: str, tmp_path: Path) -> None:
+    chart, overlay = rendered_with(values, tmp_path), list(built(directory))
     identity = [sorted((each["kind"], each["metadata"]["name"]) for each in found) for found in (chart, overlay)]
     assert identity[0] == identity[1]
-    for name, spec in pods(overlay).items():
-        assert shared(pods(chart)[name]) == shared(spec)
-
-
-def rendered_with(values: dict[str, Any], directory: Path, release: str = "flux-resourceset") -> list[Object]:
-    (directory / "values.json").write_text(json.dumps(values))
-    return helm_template("--values", str(directory / "values.json"), release=release)
-
-
-def pod_specs(found: list[Object]) -> dict[str, Object]:
-    """The pods of the chart, by the names of what makes them."""
-    templates = {each["metadata"]["name"]: each["spec"]["template"] for each in found if each["kind"] == "Deployment"}
-    jobs = (each for each in found if each["kind"] == "CronJob")
-    return templates | {each["metadata"]["name"]: each["spec"]["jobTemplate"]["spec"]["template"] for each in jobs}
+    for name in ("flux-api-read", "flux-api-crud"):
+        specs = (
+            {each["metadata"]["name"]: each["spec"] for each in of if each["kind"] == "Deployment"} for of in (chart, overlay)
+        )
+        assert shared(next(specs)[name]) == shared(next(specs)[name])
+    for kind in ("HorizontalPodAutoscaler", "PodDisruptionBudget"):
+        specs = ({each["metadata"]["name"]: each["spec"] for each in of if each["kind"] == kind} for of in (chart, overlay))
+        assert next(specs) == next(specs)
 
 
 def test_two_releases_share_a_namespace_and_nothing_else(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import live
 from api.fleets import DEMO_DNS, view
 
+ORDINARY = f"Connection: {live.ORDINARY}\r\n"
 POLLED = view(DEMO_DNS, "namespaces")
 
 
@@ -19,7 +20,7 @@ class Answer(NamedTuple):
 
 
 def request(target: str = POLLED, token: str = live.READ, method: str = "GET", more: str = "", body: bytes = b"") -> bytes:
-    """With nothing but what Flux sends, a poll takes the fast path; anything in `more` sends it the ordinary way."""
+    """With nothing but what Flux sends, a poll takes the fast path; ORDINARY in `more` sends it the ordinary way."""
     length = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n" if body else ""
     return f"{method} {target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n{length}{more}\r\n".encode() + body
 

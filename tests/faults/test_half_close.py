@@ -26,7 +26,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 FLUX = request()
-ORDINARY_POLL = request(more="X-Request-Id: one\r\n")
+ORDINARY_POLL = request(more=sockets.ORDINARY)
 CLUSTERS = request("/clusters")
 EXPORT = request("/export?history=true")
 UNKNOWN = request("/clusters/nobody")

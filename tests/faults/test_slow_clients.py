@@ -12,7 +12,7 @@ import pytest
 
 import live
 from api.fleets import SEED, Document, component, view
-from faults import crowds
+from faults import crowds, sockets
 
 MANY = 60
 PATIENCE = 90  # seconds until a test gives up
@@ -72,7 +72,7 @@ def test_a_whole_body_without_a_good_token_gets_its_answer_and_keeps_its_connect
 @pytest.mark.thorough  # it waits for the server to lose its patience
 @pytest.mark.parametrize(
     ("headers", "at_once"),
-    [("", 1), ("Connection: keep-alive\r\n", 1), ("", 3)],
+    [("", 1), (sockets.ORDINARY, 1), ("", 3)],
     ids=["fast path", "ordinary route", "pipelined"],
 )
 def test_clients_that_never_read_are_let_go(tmp_path: Path, headers: str, at_once: int) -> None:

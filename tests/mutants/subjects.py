@@ -32,14 +32,6 @@ def _view(name: str, share: int) -> Subject:
     return _of(f"{VIEWS}/{name}.yaml", share, "render/test_shipped_views.py", "render/test_bootstrap_command.py")
 
 
-TAKEN = (
-    "test_only_whole_plain_polls_with_a_good_token_are_taken",
-    "test_a_bound_token_takes_the_fast_path_to_its_own_views_and_to_no_other",
-    "test_what_idles_for_two_sweeps_is_closed_and_what_polls_is_kept",
-    "test_a_connection_that_was_handed_over_after_idling_is_not_closed_by_the_next_sweep",
-    "test_header_blocks_are_remembered_up_to_a_bound",
-    "test_the_date_of_an_answer_is_the_one_of_http",
-)
 DRAFTING = (
     "unit/test_drafts.py unit/test_sub_resources.py unit/test_dependencies.py unit/test_transactions.py unit/test_limits.py"
 )
@@ -49,7 +41,7 @@ IN_TURN = "test_only_so_many_run_at_a_time_and_whoever_leaves_makes_room"
 PAST = "contract/test_past_contract.py contract/test_log_contract.py property/test_store_machine.py"
 
 SUBJECTS = (
-    _module("merge", 20, "unit/test_merge.py property/test_merge_laws.py"),
+    _module("merge", 20, "unit/test_merge.py property/test_merge_laws.py", "unit/test_usage.py"),
     _module("usage", 10, "unit/test_usage.py"),
     _module("kinds/extensions", 10, "unit/test_extensions.py"),
     _module("kinds/helm_paths", 10, "unit/test_helm_paths.py"),
@@ -59,16 +51,18 @@ SUBJECTS = (
     _module("plans", 10, "unit/test_effects.py property/test_plan_laws.py", "api/test_plans.py"),
     _module("guards", 15, "unit/test_effects.py property/test_plan_laws.py", "api/test_guards.py"),
     _module("fleet", 30, "unit/test_fleet.py unit/test_limits.py unit/test_extensions.py", "property/test_fleet_coherence.py",
-            "api/test_flux_answers.py api/test_readers.py", "faults/test_kind_files.py"),
+            "api/test_flux_answers.py api/test_readers.py", "unit/test_snapshots.py", "faults/test_kind_files.py"),
     _module("changes", 15, "unit/test_fleet.py unit/test_ledger.py unit/test_transactions.py", "property/test_fleet_coherence.py",
             "contract/test_store_contract.py contract/test_past_contract.py", "api/test_lists.py"),
     _module("overlay", 10, DRAFTING, "unit/test_transfer.py property/test_fleet_coherence.py"),
     _module("drafts", 25, DRAFTING, "unit/test_transfer.py property/test_fleet_coherence.py", ASKING),
+    _module("cautions", 10, f"{DRAFTING} unit/test_risks.py", "unit/test_transfer.py", ASKING),
     _module("rules", 25, f"{DRAFTING} unit/test_patch_keys.py unit/test_helm_paths.py unit/test_risks.py",
             "unit/test_transfer.py property/test_fleet_coherence.py", ASKING,
             "faults/test_what_kubernetes_would_refuse.py", f"faults/test_dry_runs.py::{ONE_PASS}"),
     _module("ahead", 5, "unit/test_follower.py"),
-    _module("follower", 15, "unit/test_follower.py unit/test_ledger.py unit/test_fleet.py", "property/test_fleet_coherence.py",
+    _module("follower", 15, "unit/test_follower.py unit/test_ledger.py unit/test_fleet.py",
+            "unit/test_snapshots.py unit/test_lagging.py", "property/test_fleet_coherence.py",
             "api/test_readers.py", "faults/test_kind_files.py", "faults/test_restored_backups.py", "processes/test_sharing.py"),
     _module("ledger", 15, "unit/test_ledger.py unit/test_idempotency.py unit/test_follower.py",
             "property/test_fleet_coherence.py", "faults/test_kind_files.py", "processes/test_sharing.py",
@@ -81,15 +75,17 @@ SUBJECTS = (
     _module("differences", 10, "unit/test_differences.py property/test_difference_laws.py"),
     _module("reverts", 10, "unit/test_reverts.py", "property/test_revert_laws.py", "api/test_reverts.py"),
     _module("provenance", 10, "api/test_provenance.py"),
-    _module("http/poll", 20, " ".join(f"api/test_fast_path.py::{name}" for name in TAKEN),
-            "api/test_flux_answers.py api/test_authentication.py api/test_service_paths.py", "api/test_readers.py",
-            "api/test_patience.py api/test_shutdown.py api/test_problems.py api/test_fast_path.py"),
+    _module("http/poll", 20, "unit/test_poll.py", "api/test_flux_answers.py api/test_authentication.py api/test_service_paths.py",
+            "api/test_readers.py", "api/test_listening.py", "api/test_fast_path.py"),
+    _module("http/listening", 10, "unit/test_listening.py", "api/test_listening.py", "api/test_shutdown.py",
+            "faults/test_half_close.py", "faults/test_lost_databases.py"),
     _module("store/deltas", 6, "property/test_delta_laws.py"),
-    _module("store/sqlite_applied", 6, "contract/test_applied_contract.py contract/test_verification.py"),
-    _module("store/sqlite_bodies", 10, PAST, "contract/test_sqlite_store.py contract/test_verification.py"),
-    _module("store/sqlite_names", 6, PAST, "contract/test_store_contract.py contract/test_verification.py"),
-    _module("store/sqlite_past", 6, PAST, "contract/test_verification.py"),
-    _module("store/sqlite_verification", 10, "contract/test_verification.py"),
+    _module("store/sql_applied", 6, "contract/test_applied_contract.py contract/test_verification.py"),
+    _module("store/sql_bodies", 10, "unit/test_kept_changes.py", PAST,
+            "contract/test_sqlite_store.py contract/test_verification.py"),
+    _module("store/sql_names", 6, PAST, "contract/test_store_contract.py contract/test_verification.py"),
+    _module("store/sql_past", 6, PAST, "contract/test_verification.py"),
+    _module("store/sql_verification", 10, "contract/test_verification.py"),
     _view("namespaces/resourceset", 8),
     _view("platform-components/resourceset", 25),
     _view("rolebindings/resourceset", 8),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import sqlite3
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,7 +35,7 @@ class Doom:
 def act(path: Path, words: Sequence[str], doom: Doom) -> int:
     connect = sqlite_files.connect
 
-    def traced(path: Path, mode: str) -> sqlite3.Connection:
+    def traced(path: Path, mode: str) -> sqlite_files.SqliteConnection:
         connection = connect(path, mode)
         connection.set_trace_callback(doom.strike)
         return connection

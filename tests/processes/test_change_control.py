@@ -114,8 +114,10 @@ def removals(entry: Document) -> tuple[int, int]:
 def test_nothing_is_lost_and_no_guard_is_passed_by_a_race(tmp_path: Path) -> None:
     limits = {"GUARD_MAX_REMOVAL_CLUSTERS": str(LIMIT), "SEED_FILE": ""}
     with live.serving(tmp_path, **limits) as first, live.serving(tmp_path, **limits) as second:
-        with first.client() as api:
+        with first.client() as api, second.client() as other:
             filled(api)
+            newest = api.get("/changes?limit=1").json()[0]["revision"]
+            assert other.get("/clusters", headers={"X-Min-Revision": str(newest)}).status_code == 200
         clients = [Client((first, second)[number % 2], number) for number in range(CLIENTS)]
 
         def run(client: Client) -> None:

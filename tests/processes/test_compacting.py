@@ -148,6 +148,7 @@ def test_what_cannot_be_folded_is_said(filled: Path, before: str, said: str) -> 
     assert (code, said in line) == (2, True), line
 
 
+@pytest.mark.sqlite
 def test_a_compact_never_creates_a_store(tmp_path: Path) -> None:
     code, line = run(tmp_path, "compact", "--before", "1")
     assert (code, "there is no database" in line) == (2, True)

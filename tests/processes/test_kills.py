@@ -22,7 +22,7 @@ from flux_resourceset import errors
 from flux_resourceset.changes import Decommissioned, Entry
 from flux_resourceset.store.sqlite import SqliteStore
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.sqlite]
 
 TEXT = "x" * 3000
 

@@ -11,18 +11,20 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
+import postgres_server
 from flux_resourceset import errors, imports, reverts, transfer
 from flux_resourceset.changes import Document
 from flux_resourceset.drafts import Draft
 from flux_resourceset.history import Past
 from flux_resourceset.ledger import Ledger
-from flux_resourceset.store import Store
+from flux_resourceset.store import Store, postgres_connections
 from flux_resourceset.store.memory import MemoryStore
+from flux_resourceset.store.postgres import PostgresStore
 from flux_resourceset.store.sqlite import SqliteStore
 from property.test_fleet_coherence import KNOWN, Operation, attempted, begun, operations
 from unit import samples
 
-BACKENDS = ("memory", "sqlite")
+BACKENDS = ("memory", "sqlite", "postgres")
 
 Step = tuple[Any, ...]
 
@@ -47,10 +49,14 @@ class Seen(NamedTuple):
 
 @contextlib.contextmanager
 def stored_in(backend: str) -> Iterator[Store]:
-    with tempfile.TemporaryDirectory() as directory:
-        store: Store = MemoryStore() if backend == "memory" else SqliteStore(Path(directory) / "fleet.db")
+    with contextlib.ExitStack() as held:
+        store: Store = MemoryStore()
+        if backend == "sqlite":
+            store = SqliteStore(Path(held.enter_context(tempfile.TemporaryDirectory())) / "fleet.db")
+        elif backend == "postgres":
+            store = PostgresStore(postgres_connections.target(held.enter_context(postgres_server.shared().store())))
+        held.callback(store.close)
         yield store
-        store.close()
 
 
 def lived(store: Store, history: list[Step]) -> tuple[Ledger, list[Seen]]:

@@ -1,8 +1,8 @@
-"""Any sequence of what can be done to a store: memory is the model, SQLite must do the same."""
+"""Any sequence of what can be done to a store: memory is the model, the databases must do the same."""
 
 from __future__ import annotations
 
-import shutil
+import contextlib
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+import live
+import postgres_server
 from flux_resourceset import changes, errors
 from flux_resourceset.changes import Applied, Change, Decommissioned, Entry, Query, Snapshot, Tombstone
-from flux_resourceset.store import Memo, Store
+from flux_resourceset.store import Memo, Store, postgres_connections
 from flux_resourceset.store.memory import MemoryStore
+from flux_resourceset.store.postgres import PostgresStore
 from flux_resourceset.store.sqlite import SqliteStore
 
 pytestmark = pytest.mark.long
@@ -38,11 +41,11 @@ def time(day: int) -> str:
 class Stores(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.directory = Path(tempfile.mkdtemp())
-        self.path = self.directory / "fleet.db"
+        self.held = contextlib.ExitStack()
         self.model: Store = MemoryStore()
-        self.system: Store = SqliteStore(self.path)
-        self.reader: Store = SqliteStore(self.path, read_only=True)
+        self.place()
+        self.system: Store = self.opened(create=True)
+        self.reader: Store = self.opened(read_only=True)
         self.kept: list[tuple[Snapshot, list[Entry], list[Applied]]] = []
         self.recorded: dict[int, Snapshot] = {0: self.model.snapshot()}  # what was there when each revision was written
         self.seen = self.versions()
@@ -50,9 +53,17 @@ class Stores(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.system.close()
         self.reader.close()
-        shutil.rmtree(self.directory)
+        self.held.close()
+
+    def place(self) -> None:
+        self.path = Path(self.held.enter_context(tempfile.TemporaryDirectory())) / "fleet.db"
+
+    def opened(self, *, read_only: bool = False, create: bool = False) -> Store:
+        return SqliteStore(self.path, read_only=read_only, create=create)
 
     def versions(self) -> tuple[object, ...]:
+        if self.reader.lags:
+            live.until(lambda: self.reader.version() == self.system.version())
         return self.model.version(), self.system.version(), self.reader.version()
 
     def changed(self) -> None:
@@ -145,8 +156,8 @@ class Stores(RuleBasedStateMachine):
     def open_again(self) -> None:
         self.system.close()
         self.reader.close()
-        self.system = SqliteStore(self.path, create=False)
-        self.reader = SqliteStore(self.path, read_only=True)
+        self.system = self.opened()
+        self.reader = self.opened(read_only=True)
         self.seen = self.versions()
 
     @rule(
@@ -281,5 +292,15 @@ def buried(snapshot: Snapshot) -> set[Tombstone]:
     return set(snapshot.tombstones)
 
 
+class PostgresStores(Stores):
+    def place(self) -> None:
+        self.target = postgres_connections.target(self.held.enter_context(postgres_server.shared().store()))
+
+    def opened(self, *, read_only: bool = False, create: bool = False) -> Store:
+        return PostgresStore(self.target, read_only=read_only, create=create)
+
+
+TestPostgresStores = PostgresStores.TestCase
+TestPostgresStores.settings = settings(max_examples=6, stateful_step_count=20, deadline=None)
 TestStores = Stores.TestCase
 TestStores.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)

@@ -38,6 +38,20 @@ def test_a_component_is_completed() -> None:
     }
 
 
+def test_what_is_complete_already_is_not_copied() -> None:
+    of = KNOWN.clusters
+    done = documents.completed(of, cluster(platform_components=[{"id": "a"}], labels={"x": "y"}))
+    assert documents.completed(of, done) is done
+    other = documents.completed(of, {**done, "namespaces": [{"id": "n", "of_no_kind": 1}], "patches": {"a": {"k": 1}}})
+    assert other["platform_components"] is done["platform_components"]
+    assert other["labels"] is done["labels"]
+    again = documents.completed(
+        of, {**done, "platform_components": [{"enabled": False, "id": "b"}, *done["platform_components"]]}
+    )
+    assert list(again["platform_components"][0]) == ["id", "enabled"]
+    assert done["platform_components"] == [{"id": "a", "enabled": True}]
+
+
 def test_a_namespace_is_completed() -> None:
     completed = documents.completed(KNOWN.by_name["namespaces"], {"id": "a"})
     assert completed == {"id": "a", "labels": {}, "annotations": {}, "allow_prune": False}
@@ -301,3 +315,40 @@ def test_a_kind_of_ones_own_tells_its_mistakes_alike(schema: str, value: Any, me
     known = samples.kinds_from(tmp_path, samples.PLAIN + f"      own: {schema}\n")
     ((pointer, told),) = documents.violations(known, known.by_name["widgets"], {"id": "a", "own": value})
     assert (pointer.split("/")[1], told) == ("own", message)
+
+
+# Size
+
+
+LARGE = "x" * (documents.MAX_BYTES + 1)
+
+
+@pytest.mark.parametrize(
+    "news",
+    [
+        {"labels": {"x": LARGE}}, {"labels": {LARGE: "x"}}, {LARGE: None}, {LARGE: "x"}, {"patches": {"a": {"k": [LARGE]}}},
+        {"namespaces": [{}] * (documents.MAX_VALUES * 2 + 1)},
+    ],
+    ids=["value", "name", "name of null", "name at the top", "in a list", "many"],
+)  # fmt: skip
+def test_what_is_new_in_a_document_is_measured_before_it_is_written_down(news: Any) -> None:
+    before = documents.completed(KNOWN.clusters, cluster(**NAMED))
+    assert documents.is_bounded({**before, **news}) is False
+    assert documents.is_bounded({**before, **news}, before) is False
+    wrong = documents.violations(KNOWN, KNOWN.clusters, {**before, **news}, None, before)
+    assert [(found.pointer, found.message) for found in wrong] == [("", documents.TOO_LARGE)]
+
+
+def test_what_stays_counts_too() -> None:
+    half = "x" * (documents.MAX_BYTES // 2)
+    before = documents.completed(KNOWN.clusters, cluster(vm_image=half))
+    assert documents.violations(KNOWN, KNOWN.clusters, before) == []
+    wrong = documents.violations(KNOWN, KNOWN.clusters, {**before, "k0s_version": half + "x"}, None, before)
+    assert [found.message for found in wrong] == [documents.TOO_LARGE]
+
+
+@pytest.mark.parametrize("text", ["a" * 63, "a" * 64, "A", "a" * 10_000])
+def test_a_format_says_of_a_text_the_same_every_time(text: str) -> None:
+    first, second = (violations_of("clusters", cluster(id=text)) for _ in range(2))
+    assert first == second
+    assert ("/id" in first) == (text != "a" * 63)

@@ -523,30 +523,19 @@ def test_a_follower_is_not_kept_from_answering_by_writes_without_end(pair: Pair)
     run(test, pair)
 
 
-# One look for all that are read in one turn of the event loop
+# One look for all that was asked before it
 
 
-def test_what_is_read_in_one_turn_shares_one_look(pair: Pair) -> None:
+def test_what_was_asked_before_a_look_is_answered_as_of_that_look(pair: Pair) -> None:
     async def test() -> None:
-        before = pair.follower.answer_read(key("c0"), False)
+        pair.follower.look()
+        before = pair.follower.answer_looked(key("c0"), False)
         samples.write(pair.writer, assign("c0", "n2"))
-        assert pair.follower.answer_read(key("c0"), False) is before  # it was read before that write
-        await asyncio.sleep(0)
+        assert pair.follower.answer_looked(key("c0"), False) is before
         with pytest.raises(Late):
-            pair.follower.answer_read(key("c0"), False)
+            pair.follower.look()
         await pair.follower.catch_up()
-        assert pair.follower.answer_read(key("c0"), False) == pair.truth(key("c0")) != before
-
-    run(test, pair)
-
-
-def test_the_look_of_a_task_is_nobody_elses(pair: Pair) -> None:
-    async def test() -> None:
-        before = await pair.follower.wait_for_answer(key("c0"), False)
-        samples.write(pair.writer, assign("c0", "n2"))
-        with pytest.raises(Late):
-            pair.follower.answer_read(key("c0"), False)
-        assert await pair.answered(key("c0")) == pair.truth(key("c0")) != before
+        assert pair.follower.answer_looked(key("c0"), False) == pair.truth(key("c0")) != before
 
     run(test, pair)
 

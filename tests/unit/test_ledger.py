@@ -441,6 +441,15 @@ def test_a_writer_vouches_for_the_store_before_its_first_write() -> None:
     assert reader.fleet.revision == 0
 
 
+def test_a_write_does_not_vouch_for_the_store_again() -> None:
+    """Whoever follows takes an older state only from a writer that was started later."""
+    ledger = samples.ledger_of(KNOWN)
+    ledger.take_charge()
+    vouched = ledger.follower.store.snapshot().opened
+    create(ledger, "namespaces", namespace("a"))
+    assert ledger.follower.store.snapshot().opened == vouched != ""
+
+
 class Counted(MemoryStore):
     closed = 0
 

@@ -124,6 +124,7 @@ def test_two_kinds_with_one_id_are_not_taken_for_each_other() -> None:
 
 def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch, made: list[str]) -> None:
     monkeypatch.setattr(answers, "MAX_PARTS", 3)
+    monkeypatch.setattr(answers, "MAX_INPUTS_OF_ROWS", 3)
     encoder = answers.Encoder()
     definitions = {f"c{number}": samples.component(f"c{number}") for number in range(4)}
 

@@ -17,10 +17,11 @@ from flux_resourceset import __main__ as program
 
 PROJECT: dict[str, Any] = tomllib.loads((live.ROOT / "pyproject.toml").read_text())["project"]
 SERVER = PROJECT["optional-dependencies"]["server"]
+POSTGRES = PROJECT["optional-dependencies"]["postgres"]
 
 
 def names(requirements: list[str]) -> set[str]:
-    return {re.split(r"[<>=;]", line)[0].strip().lower().replace("-", "_") for line in requirements}
+    return {re.split(r"[<>=;[]", line)[0].strip().lower().replace("-", "_") for line in requirements}
 
 
 def test_the_command_line_asks_for_nothing_but_words_yaml_and_names() -> None:
@@ -30,7 +31,7 @@ def test_the_command_line_asks_for_nothing_but_words_yaml_and_names() -> None:
 def test_the_pinned_requirements_are_what_the_project_asks_for() -> None:
     lines = (live.ROOT / "requirements" / "runtime.in").read_text().splitlines()
     wanted = [line for line in lines if line and not line.startswith(("#", "flit_core"))]
-    assert sorted(wanted) == sorted([*PROJECT["dependencies"], *SERVER])
+    assert sorted(wanted) == sorted([*PROJECT["dependencies"], *SERVER, *POSTGRES])
     pinned = (live.ROOT / "requirements" / "runtime.txt").read_text()
     for name in names(wanted):
         assert re.search(rf"^{name.replace('_', '[-_]')}==", pinned, re.MULTILINE | re.IGNORECASE), f"{name} is not pinned"

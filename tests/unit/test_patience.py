@@ -58,7 +58,7 @@ def on_a_connection(app: Any, check: Callable[[Connection], Any]) -> None:
     with_protocol(
         app,
         lambda protocol, transport: check(Connection(protocol, transport)),
-        functools.partial(OrdinaryProtocol, Unread()),
+        functools.partial(OrdinaryProtocol, Unread(), None),
         TurnedLoop,
         timeout_keep_alive=int(PATIENCE_SECONDS * 10),  # which is uvicorn's, and not the subject here
     )

@@ -94,6 +94,19 @@ def test_a_tokens_file_alone_is_a_whole_set_up_and_beside_it_the_read_token_keep
     assert "CRUD_AUTH_TOKEN is not set or equals AUTH_TOKEN" in warning
 
 
+@pytest.mark.parametrize("text", ["0", "-1", "65", "x", "1.5", "١", " 2"])
+def test_a_number_of_workers_that_cannot_be_is_refused(text: str) -> None:
+    with pytest.raises(errors.StartupError, match=r"WORKERS is .*; it must be a whole number from 1 to 64"):
+        read(WORKERS=text)
+
+
+def test_several_workers_need_a_store_that_is_kept() -> None:
+    assert (read().workers, read(WORKERS="2").workers, read(WORKERS="64").workers) == (1, 2, 64)
+    assert read(WORKERS="1", STORE_BACKEND="memory").workers == 1
+    with pytest.raises(errors.StartupError, match="WORKERS is 2, but with STORE_BACKEND=memory"):
+        read(WORKERS="2", STORE_BACKEND="memory")
+
+
 @pytest.mark.parametrize("slashes", ["///", "////", "/////"])
 def test_an_absolute_path_may_begin_with_more_slashes_than_it_needs(slashes: str) -> None:
     assert read(DATABASE_URL=f"sqlite:{slashes}srv/fleet.db").store.path == Path("/srv/fleet.db")
@@ -128,7 +141,7 @@ def test_a_database_is_relative_or_absolute_with_a_mode(url: str, path: str, mod
 
 @pytest.mark.parametrize(
     "url",
-    ["fleet.db", "sqlite:fleet.db", "sqlite://", "postgres://x", "sqlite://x?mode=rx", "sqlite://x?cache=shared", "sqlite://:memory:",
+    ["fleet.db", "sqlite:fleet.db", "sqlite://", "mysql://x", "sqlite://x?mode=rx", "sqlite://x?cache=shared", "sqlite://:memory:",
      "memory://"],
 )  # fmt: skip
 def test_any_other_database_is_refused(url: str) -> None:
@@ -141,8 +154,7 @@ def test_a_writer_cannot_open_read_only() -> None:
         read(API_MODE="crud", CRUD_AUTH_TOKEN="w", DATABASE_URL="sqlite://x?mode=ro")
     assert read(API_MODE="crud", CRUD_AUTH_TOKEN="w", STORE_BACKEND="memory", DATABASE_URL="sqlite://x?mode=ro").crud
     assert not read(STORE_BACKEND="memory").store.is_kept
-    with pytest.raises(errors.StartupError, match="DATABASE_URL"):
-        read(STORE_BACKEND="memory", DATABASE_URL="postgres://x")
+    assert read(STORE_BACKEND="memory", DATABASE_URL="postgres://x?wrong=1").store.scheme == "memory"
 
 
 # The rest
@@ -216,3 +228,34 @@ def test_a_log_level_is_never_a_reason_not_to_start() -> None:
     found = read(LOG_LEVEL="verbose")
     assert found.log_level == 20
     assert "LOG_LEVEL is 'verbose'" in found.warnings[0]
+
+
+# PostgreSQL
+
+
+@pytest.mark.parametrize("url", ["postgresql://u@h/d", "postgres://u@h/d", "postgresql://", "postgresql://a,b/d?sslmode=require"])
+@pytest.mark.parametrize("backend", ["", "postgres"])
+def test_the_scheme_chooses_postgresql(url: str, backend: str) -> None:
+    found = read(DATABASE_URL=url, STORE_BACKEND=backend).store
+    assert (found.scheme, found.is_kept) == ("postgres", True)
+
+
+@pytest.mark.parametrize(
+    ("backend", "url", "words"),
+    [
+        ("postgres", "sqlite://x", "STORE_BACKEND is postgres, and DATABASE_URL names sqlite"),
+        ("sqlite", "postgresql://h/d", "STORE_BACKEND is sqlite, and DATABASE_URL names postgres"),
+        ("postgres", "", "STORE_BACKEND is postgres; DATABASE_URL must be set"),
+        ("", "postgresql://h/d?mode=rwc", "PostgreSQL knows no parameter 'mode'"),
+        ("", "postgresql://h:0/d", "ports must be numbers"),
+    ],
+)
+def test_backend_and_url_must_agree(backend: str, url: str, words: str) -> None:
+    with pytest.raises(errors.StartupError, match=words):
+        read(STORE_BACKEND=backend, DATABASE_URL=url)
+
+
+def test_settings_are_shown_without_a_password(tmp_path: Path) -> None:
+    found = read(DATABASE_URL="postgresql://u:hush-hush@h/d?passfile=x", DATABASE_PASSWORD_FILE=str(tmp_path / "file"))
+    assert "hush" not in repr(found)
+    assert found.store.target == "postgresql://h:5432/d"

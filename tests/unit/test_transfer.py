@@ -471,7 +471,7 @@ def test_a_fleet_is_exported_to_standard_output_and_imported_from_standard_input
 @pytest.mark.parametrize(
     ("words", "overrides", "told"),
     [
-        (("export", "-"), {"STORE_BACKEND": "memory"}, "STORE_BACKEND=memory holds nothing to move; use sqlite"),
+        (("export", "-"), {"STORE_BACKEND": "memory"}, "STORE_BACKEND=memory holds nothing to move; name a DATABASE_URL instead"),
         (("export", "absent/fleet.json"), {}, "absent/fleet.json: cannot be written: No such file or directory"),
         (("import", "-", "--decommission-absent"), {}, "--decommission-absent goes with --replace"),
     ],

@@ -1,7 +1,7 @@
 """What we rely on inside uvicorn, name by name, so that an upgrade that changes it fails here and says what.
 
-`http/ordinary.py` overrides its protocol, `http/poll.py` takes the place of its protocol class, `server.py` overrides its
-server. pyproject.toml pins the minor release; when this passes with the next one, the pin may go on.
+`http/ordinary.py` overrides its protocol, `http/listening.py` listens in its place, `serving.py` overrides its server.
+pyproject.toml pins the minor release; when this passes with the next one, the pin may go on.
 """
 
 from __future__ import annotations
@@ -51,8 +51,11 @@ def test_the_release_is_the_one_that_is_pinned() -> None:
         (HttpToolsProtocol, "send_400_response", ["msg"]),
         (HttpToolsProtocol, "_start_asgi_task", ["cycle", "app"]),
         (FlowControl, "__init__", ["transport"]),
-        # overridden or called in server.py
+        (HttpToolsProtocol, "_unset_keepalive_if_required", []),
+        (HttpToolsProtocol, "timeout_keep_alive_handler", []),
+        # overridden or called in http/listening.py and serving.py
         (uvicorn.Server, "__init__", ["config"]),
+        (uvicorn.Server, "startup", ["sockets"]),
         (uvicorn.Server, "serve", ["sockets"]),
         (uvicorn.Server, "shutdown", ["sockets"]),
         (uvicorn.Server, "capture_signals", []),
@@ -74,6 +77,8 @@ def test_the_protocol_keeps_what_we_look_at() -> None:
         assert (protocol.url, protocol.headers) == (b"/", [(b"host", b"x")])
         assert isinstance(protocol.server_state.default_headers, list)
         assert isinstance(protocol.flow, FlowControl)
+        assert protocol.flow.write_paused is False
+        assert (protocol.timeout_keep_alive, protocol.timeout_keep_alive_task) == (5, None)
         for name in ("response_started", "response_complete", "disconnected"):
             assert getattr(protocol.cycle, name, None) is False, f"RequestResponseCycle has no {name} any more"
         assert protocol.cycle.more_body is False  # the request is complete
@@ -201,5 +206,5 @@ def test_the_server_makes_protocols_with_these_arguments_and_stops_by_its_flags(
 
     with listener:
         asyncio.run(run())
-    assert {"config", "server_state", "app_state"} <= set(made[0]), "poll.protocol_class takes these by name"
+    assert {"config", "server_state", "app_state"} <= set(made[0]), "ordinary.protocol_class takes these by name"
     assert signal.getsignal(signal.SIGTERM) is before, "only capture_signals may touch signal handlers"

@@ -14,6 +14,7 @@ output/         what is printed: data, messages, help
 parsing/        the tables of commands, and what words say of their options
 known_kinds     the kinds, as a server describes them
 builtin_kinds   the built-in ones, for when there is no server: made by `make generate`
+last_writes     the revision of the last write to a server, for some minutes
 conflicts       what an apply and others both changed
 failures        exit codes, and what goes wrong
 windows         what differs there

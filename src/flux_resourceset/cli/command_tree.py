@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 UNFINISHED = "\0"  # in the place of the word that is completed: where it lands tells what could stand there. Nobody can type it.
+_OBJECTS = 100_000  # new ones before garbage is looked for: an answer about a fleet is none, and is walked through as it is read
 
 
 class Words(click.Group):
@@ -182,6 +183,7 @@ class Leaf(click.Command):
         where = f"{PROGRAM} {self.name}"
         session.begin(self._command, command_values(ctx.params["given"], ctx.args, self._command.arguments, where))
         run = function(self._command)
+        gc.set_threshold(_OBJECTS)
         gc.enable()  # cli.main disabled it
         return run(session)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from flux_resourceset.cli import config, conflicts, failures, known_kinds, windows
+from flux_resourceset.cli import config, conflicts, failures, known_kinds, last_writes, windows
 from flux_resourceset.cli.known_kinds import Kind, Kinds, ReferencedKind
 from flux_resourceset.cli.output import printing
 from flux_resourceset.cli.output.terminal_text import printable
@@ -95,6 +95,7 @@ class Session:
                 trace=self._trace if self.values.flag("debug") else None,
                 progress=_progress(self.environment),
                 environment=self.environment,
+                last_write=last_writes.LastWrite(self.environment, url, self.warn),
             )
         except ValueError as exc:  # the URL is good, so it is that of a proxy
             raise failures.usage(str(exc)) from exc

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from flux_resourceset.client import wire
 from flux_resourceset.client.replies import Progress, Reply, Unreachable
@@ -98,6 +98,16 @@ def _query(given: Mapping[str, Any]) -> str:
     return "&".join(f"{_quoted(name)}={_quoted(str(value))}" for name, value in given.items())
 
 
+class LastWrite(Protocol):
+    """What is remembered of the last write to a server, beyond this client."""
+
+    def revision(self) -> int | None: ...
+
+    def wrote(self, revision: int) -> None: ...
+
+    def is_behind(self) -> None: ...
+
+
 class Client:
     """One server, with the tokens for it."""
 
@@ -112,6 +122,7 @@ class Client:
         trace: Trace | None = None,
         progress: Progress | None = None,
         environment: Mapping[str, str] | None = None,  # may name a proxy, and certificate authorities
+        last_write: LastWrite | None = None,  # than which nothing that is read may be older
     ) -> None:
         self.url = url.rstrip("/")
         self._tokens = tokens
@@ -119,23 +130,48 @@ class Client:
         self._ends = time.monotonic() + timeout if deadline else None
         self._headers = headers if headers is not None else {}  # as they are when something is sent
         self._trace = trace
+        self._last_write = last_write
         self._connection = wire.Connection(self.url, self._left, progress, environment or {})
 
     def _left(self) -> float:
         return self._timeout if self._ends is None else max(self._ends - time.monotonic(), 0.001)
 
     def get(self, path: str, query: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None) -> Answer:
-        return self._checked(self._request("GET", path, query, b"", headers or {}, "read"))
+        least = self._least()
+        answer = self._request("GET", path, query, b"", {**least, **(headers or {})}, "read")
+        if least and self._is_behind(answer):
+            answer = self._request("GET", path, query, b"", headers or {}, "read")
+        return self._checked(answer)
+
+    def _least(self) -> dict[str, str]:
+        revision = self._last_write.revision() if self._last_write else None
+        return {} if revision is None else {"X-Min-Revision": str(revision)}
+
+    def _is_behind(self, answer: Answer) -> bool:
+        """Whether the server is not where it was, or another one is; then it is asked for what it has."""
+        try:
+            if answer.status != 503 or answer.object().get("code") != "behind":
+                return False
+        except Unreachable:  # it comes from a proxy
+            return False
+        if self._last_write:
+            self._last_write.is_behind()
+        return True
 
     def stream(self, path: str, query: Mapping[str, Any], headers: Mapping[str, str], quiet: float) -> Iterator[Answer]:
         """An answer that goes on, over a connection of its own: its head, then each piece of its body as it comes."""
-        lines = {**headers, **self._authorization("read")}
+        least = self._least()
+        lines = {**least, **headers, **self._authorization("read")}
         target = self._target(path, query)
         self._show_request("GET", target, lines, b"")
         answers = (Answer(*reply) for reply in self._connection.stream(target, lines, quiet))
         head = next(answers)
         if head.status != 200:
-            self._checked(Answer(head.status, head.headers, b"".join(piece.body for piece in answers)))
+            refusal = Answer(head.status, head.headers, b"".join(piece.body for piece in answers))
+            if least and self._is_behind(refusal):
+                yield from self.stream(path, query, headers, quiet)
+                return
+            self._checked(refusal)
         self._show_answer(head)
         yield head
         yield from answers
@@ -152,7 +188,11 @@ class Client:
         """A write; `body` is JSON already when it is bytes. A dry run takes the role that reads."""
         raw = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         lines = {"Content-Type": "application/json", "Content-Length": str(len(raw)), **self._headers, **(headers or {})}
-        return self._checked(self._request(method, path, query, raw, lines, role))
+        answer = self._checked(self._request(method, path, query, raw, lines, role))
+        made = answer.headers.get("x-revision", "")
+        if self._last_write and role == "write" and made.isascii() and made.isdigit():
+            self._last_write.wrote(int(made[:15]))
+        return answer
 
     def _request(
         self, method: str, path: str, query: Mapping[str, Any] | None, body: bytes, headers: Mapping[str, str], role: Role

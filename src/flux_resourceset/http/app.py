@@ -30,6 +30,7 @@ from flux_resourceset.http import (
     poll,
     problems,
     reverting,
+    revisions,
     whereabouts,
 )
 from flux_resourceset.http import log as change_log
@@ -46,7 +47,7 @@ CLIENT_LEFT = 499  # in the metrics only: nobody is there to read an answer
 
 _MAKING = frozenset({"post", "put", "patch"})  # methods by which a document becomes what it is to be
 
-_USABLE_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
+_USABLE_ID = re.compile(poll.USABLE_ID)
 
 
 class Endpoint(NamedTuple):
@@ -203,6 +204,8 @@ class _OwnRoutes:
             if exc.detail != self._doubt:
                 log.warning("not ready: %s", exc.detail)
             self._doubt = exc.detail
+            if isinstance(exc, errors.Stale):
+                raise  # it names nothing
             principal: Principal | None = request.scope["state"].get("principal")
             if principal is not None and Right.READ in principal.rights:
                 raise
@@ -212,7 +215,15 @@ class _OwnRoutes:
         if self._doubt:
             log.info("ready again")
         self._doubt = ""
-        return messages.json_response({"status": "ok"})
+        return messages.json_response({"status": "ok", **self._standing()})
+
+    def _standing(self) -> dict[str, object]:
+        """What is worth telling where answers may be older than the store."""
+        followed = self._follower
+        if not (followed.lags or followed.stands_in):
+            return {}
+        store = "ok" if followed.is_reachable() else "unreachable"
+        return {"revision": followed.fleet.revision, "store": store, "age": round(followed.age(), 3)}
 
     async def openapi(self, request: Request) -> Response:
         return await long_answers.whole_answer(request, self._document, "application/yaml")
@@ -233,7 +244,7 @@ class _OwnRoutes:
             await self._follower.catch_up()
         except errors.Unavailable:
             pass  # that is what the age of the last sight tells
-        return Response(self._metrics.exposition(), headers={"Content-Type": metrics.MEDIA_TYPE})
+        return Response(await self._metrics.exposition(), headers={"Content-Type": metrics.MEDIA_TYPE})
 
 
 # What a view would be, if there were one of that name: whose it is decides who learns that there is none.
@@ -246,7 +257,10 @@ _SAFE = _READING | {"OPTIONS"}  # change nothing, wherever they go
 class Gate:
     """Request id, authentication, rights, routing, problems and counting, for every request."""
 
-    def __init__(self, table: list[ResourceRoute], tokens: Tokens, measures: metrics.Metrics, writable: bool) -> None:
+    def __init__(
+        self, table: list[ResourceRoute], tokens: Tokens, measures: metrics.Metrics, writable: bool, follower: Follower
+    ) -> None:
+        self._follower = follower
         self._table = table
         self._tokens = tokens
         self._metrics = measures
@@ -270,30 +284,39 @@ class Gate:
                 status, begun, begun_at = message["status"], True, time.perf_counter()
                 if shows_id:
                     message["headers"] = [*message["headers"], (b"x-request-id", scope["state"]["request_id"].encode())]
+                if all(name != revisions.SHOWN for name, _ in message["headers"]):
+                    message["headers"] = [*message["headers"], *revisions.header(self._follower, scope)]
             await send(message)
+
+        async def refuse(refusal: errors.Refusal) -> None:
+            response = problems.response(refusal, scope["state"]["request_id"])
+            response.raw_headers += revisions.header(self._follower, scope)
+            await response(scope, receive, send)
 
         route = "none"
         try:
             route, app = self._admitted(scope, request)
+            if scope["method"] in _READING and scope["state"]["access"] is not Access.PUBLIC:
+                await revisions.wait(self._follower, request)
             await app(scope, receive, sending)
         except errors.Refusal as refusal:
             status = refusal.status
             if begun:
                 raise  # in the midst of a long answer: it is cut off, which no client takes for its end
-            await problems.response(refusal, scope["state"]["request_id"])(scope, receive, send)
+            await refuse(refusal)
         except ClientDisconnect:
             status = CLIENT_LEFT
         except asyncio.CancelledError:  # the server stops, and the time to finish is over
             if not begun:
                 ending = errors.Unavailable("the server stops; a write may have been carried out: look before you send it again")
                 status = ending.status
-                await problems.response(ending, scope["state"]["request_id"])(scope, receive, send)
+                await refuse(ending)
         except Exception:
             log.exception("a request failed", extra={"request_id": scope["state"]["request_id"]})
             failure = errors.Internal("this is a defect of the server; its log has the details under the request id")
             if begun:
                 raise
-            await problems.response(failure, scope["state"]["request_id"])(scope, receive, send)
+            await refuse(failure)
         finally:
             # a stream is answered once it begins, however long it goes on
             seconds = (begun_at if scope["state"].get("is_stream") else time.perf_counter()) - started
@@ -305,7 +328,7 @@ class Gate:
         """The route for a request, once its principal has shown that it may ask: 401 and 403 come before 404 and 405."""
         self._tokens.reload()
         route = self._matching(scope)
-        access = self._access(route, scope)
+        access = scope["state"]["access"] = self._access(route, scope)
         try:
             authorization = [value.encode("latin-1") for value in request.headers.getlist("authorization")]
             principal = scope["state"]["principal"] = auth.authenticate(self._tokens, authorization)

@@ -17,7 +17,7 @@ from flux_resourceset.budgets import Budget
 from flux_resourceset.changes import Setter
 from flux_resourceset.differences import Steps
 from flux_resourceset.drafts import Draft
-from flux_resourceset.http import bodies, long_answers, messages, writes
+from flux_resourceset.http import bodies, long_answers, messages, revisions, writes
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.outcomes import Idempotency, Outcome
 from flux_resourceset.overlay import Key
@@ -70,8 +70,11 @@ class BulkRoutes:
                 f"{origin.actor} {key}", digest, lambda outcome: b"".join(writes.answer(outcome, results))
             )
             writing = self._ledger.write_once(batch.work, origin, idempotency, budget, batch.blamed, consent)
-            return _json(await self._explained(batch, writing))
+            answer = await self._explained(batch, writing)
+            revisions.made_before(request, answer)
+            return _json(answer)
         outcome = [await self._explained(batch, self._ledger.write(batch.work, origin, budget, batch.blamed, consent))]
+        revisions.made(request, outcome[0].revision)
         return await long_answers.json_answer(request, writes.last_answer(outcome, results))
 
     async def _plan(self, request: Request, params: Mapping[str, str]) -> Response:
@@ -110,6 +113,7 @@ class BulkRoutes:
         history, at = messages.flag(params, "history"), messages.point(params, "at")
         if history and at is not None:
             raise errors.BadQuery("history does not go with at; export the history of today, which holds that of every day")
+        self._ledger.follower.check_reachable()  # a backup is not to be made from what may be old
         state = await self._readings.state(at)
         pieces = transfer.exported(state, self._ledger.follower.store if history else None)
         return await long_answers.json_answer(request, pieces, messages.at_revision(state.revision))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from flux_resourceset import errors
 from flux_resourceset.changes import Head
 from flux_resourceset.follower import Follower
-from flux_resourceset.http import messages
+from flux_resourceset.http import messages, revisions
 from flux_resourceset.http.metrics import Metrics
 from flux_resourceset.http.streams import Stream
 from flux_resourceset.log_events import Filter
@@ -75,7 +76,7 @@ class Feed:
         place, wanted = _place(request), _filter(request)
         if request.scope["http_version"] == "1.0":  # knows no chunks
             raise errors.BadRequest("a stream needs HTTP/1.1")
-        head = await self._tail.meet()
+        head = await self._meet(place)
         is_lost = place is not None and not await self._reaches(place, head)
         if request.method == "HEAD":
             return _head()
@@ -87,6 +88,17 @@ class Feed:
         stream = Stream(self._tail, request.scope, wanted, revision, is_lost)
         self._admit(stream)
         return _Answer(self, stream)
+
+    async def _meet(self, place: Place | None) -> Head:
+        """Where the log ends; what another process has told of may not have come here yet."""
+        head = await self._tail.meet()
+        self._follower.check_reachable()
+        if place is None or place.epoch not in (None, head.epoch) or place.revision <= head.revision:
+            return head
+        if await self._tail.is_written(place.revision):
+            await revisions.reach(self._follower, place.revision, "ask again")
+            return await self._tail.meet()
+        return head
 
     async def _reaches(self, place: Place, head: Head) -> bool:
         """Whether the log goes on from there."""
@@ -132,7 +144,8 @@ class Feed:
             told = self._tail.end
             while self._streams:
                 self._news.clear()
-                await self._tail.advance()
+                with contextlib.suppress(errors.Unreachable):  # nothing is lost: there is no more to tell until it is back
+                    await self._tail.advance()
                 is_new, told = told != self._tail.end, self._tail.end
                 if is_new:
                     await self._tell()

@@ -1,17 +1,20 @@
-"""Connections that are not just polls: uvicorn's protocol with bounds on heads and on patience."""
+"""Connections of all kinds: uvicorn's protocol with bounds on heads and on patience, and with the fast path between requests."""
 
 from __future__ import annotations
 
 import asyncio
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+from uvicorn.config import Config
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
 
 from flux_resourceset import errors
 from flux_resourceset.http import problems
+from flux_resourceset.http.poll import Fast
 from flux_resourceset.http.unread import Unread
 
 IDLE_SECONDS = 5.0  # Flux leaves its connections idle for 90 s and never uses them again
@@ -49,6 +52,14 @@ class Intake:
         self._held = False
         self._go_on()
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._arrived and not self._held and self._turn is None
+
+    def settle(self) -> None:
+        """Read on, or not, as it should be: a loop begins to read whatever was said when the connection was made."""
+        self._go_on()
+
     def drop(self) -> None:
         self._arrived.clear()
         if self._turn is not None:
@@ -73,29 +84,86 @@ class Intake:
                 self._turn = self._loop.call_soon(self._next)
 
 
+class Brought(NamedTuple):
+    """What a connection has already when it comes here."""
+
+    data: bytes = b""  # that was read from it
+    unsent: bytes = b""  # of its last answer
+    closes: bool = False  # once that is sent
+
+
 class OrdinaryProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with bounds on heads and on patience; what it refuses before any route sees it is a problem too."""
+    """uvicorn's protocol with bounds on heads and on patience; what it refuses before any route sees it is a problem too.
+
+    Between two requests a poll takes the fast path here as well, so that nobody is lost to it for having asked something else.
+    """
 
     _waiting = 0  # bytes of a head that is not complete
     _patience: asyncio.TimerHandle | None = None  # runs while a request is not complete
     _progress = 0.0  # when its last piece came
     _running: RequestResponseCycle | None = None  # the oldest request; uvicorn remembers the newest of a pipeline only
     _complete = False  # the request whose head came last
+    _is_between = True  # two requests: of the next one nothing has come
     _answered: asyncio.TimerHandle | None = None  # runs when that was answered before it was complete
     _listening: asyncio.TimerHandle | None = None  # runs once the client has ended its side
 
-    def __init__(self, unread: Unread, *arguments: Any) -> None:
+    def __init__(self, unread: Unread, fast: Fast | None, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._unread = unread
+        self._fast = fast
+        self._brought = Brought()
+
+    def bring(self, brought: Brought) -> None:
+        """Before the connection is made."""
+        self._brought = brought
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         self._unread.connections.add(transport)
         super().connection_made(transport)
         self._intake = Intake(transport, self.loop, self._parse)
         self.flow = FlowControl(self._intake)  # type: ignore[arg-type]  # it only pauses and resumes
+        self._wait_for_next()
+        brought, self._brought = self._brought, Brought()
+        if brought.unsent:
+            transport.write(brought.unsent)
+        if brought.closes:
+            transport.close()
+        elif brought.data:
+            self._intake.add(brought.data)
+            self.loop.call_soon(self._intake.settle)
 
     def data_received(self, data: bytes) -> None:
-        self._intake.add(data)
+        if self._fast is None or not self._is_at_rest() or not self._answer_fast(self._fast, data):
+            self._intake.add(data)
+
+    def _is_at_rest(self) -> bool:
+        """Whether everything that came was answered, so that a poll may be taken as if it were the first."""
+        return (
+            (self.cycle is None or self.cycle.response_complete)
+            and self._is_between
+            and not self._waiting
+            and not self.flow.write_paused
+            and self._listening is None
+            and self._intake.is_empty
+            and not self.transport.is_closing()
+        )
+
+    def _answer_fast(self, fast: Fast, data: bytes) -> bool:
+        answer = fast.answer(data)
+        if answer is None:
+            return False
+        responses, closes = answer
+        self.transport.write(responses)
+        if closes:
+            self.transport.close()
+        else:
+            self._wait_for_next()
+        return True
+
+    def _wait_for_next(self) -> None:
+        """As uvicorn does after each of its answers."""
+        self._unset_keepalive_if_required()
+        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
     def _parse(self, data: bytes) -> None:
         self._waiting += len(data)
@@ -106,6 +174,7 @@ class OrdinaryProtocol(HttpToolsProtocol):
             self.send_400_response("")  # no end in sight
 
     def on_message_begin(self) -> None:
+        self._is_between = False
         self._be_patient()
         super().on_message_begin()
 
@@ -123,7 +192,7 @@ class OrdinaryProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._waiting = 0
-        self._complete = True
+        self._complete = self._is_between = True
         self._be_done()
         super().on_message_complete()
 
@@ -223,3 +292,12 @@ class OrdinaryProtocol(HttpToolsProtocol):
         status = STATUS_LINE[refusal.status]
         self.transport.write(b"%b%b\r\n%b" % (status, lines, bytes(response.body)))
         self.transport.close()
+
+
+def protocol_class(unread: Unread, fast: Fast | None) -> Any:
+    """What uvicorn calls for every connection."""
+
+    def connect(config: Config, server_state: ServerState, app_state: dict[str, Any], **kwargs: Any) -> OrdinaryProtocol:
+        return OrdinaryProtocol(unread, fast, config, server_state, app_state)
+
+    return connect

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from flux_resourceset import changes, errors, guards, json_pieces, ledger, operations, plans
 from flux_resourceset.budgets import Budget
 from flux_resourceset.guards import Consent
-from flux_resourceset.http import long_answers, messages
+from flux_resourceset.http import long_answers, messages, revisions
 from flux_resourceset.ledger import Explain, Ledger, Work
 from flux_resourceset.outcomes import Outcome
 
@@ -89,7 +89,9 @@ def _number(request: Request, name: str) -> int | None:
 async def write(
     to: Ledger, request: Request, work: Work[T], budget: Budget | None = None, explain: Explain = ledger.as_it_is
 ) -> Outcome[T]:
-    return await to.write(work, messages.origin(request), budget, explain, consent(request))
+    outcome = await to.write(work, messages.origin(request), budget, explain, consent(request))
+    revisions.made(request, outcome.revision)
+    return outcome
 
 
 async def plan(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,6 +10,9 @@ from typing import NamedTuple
 from flux_resourceset import changes, errors, selectors
 from flux_resourceset.kinds import helm_paths
 from flux_resourceset.names import is_dns_label, is_dns_name, is_label_key, is_label_value
+
+_REMEMBERED = 2048  # texts of each format, more than a catalog has ids
+_SHORT = 253  # characters, as a DNS name has at most: what is remembered stays small, whatever is sent
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SOURCE_URL = re.compile(r"(oci|https?)://[^\s/]\S*")
@@ -46,6 +50,12 @@ def is_label_selector(text: str) -> bool:
 
 def is_moment(text: str) -> bool:
     return changes.moment(text) is not None
+
+
+def remembering(check: Callable[[str], bool]) -> Callable[[str], bool]:
+    """The same check, which remembers short texts: the clusters of a fleet say the same again and again."""
+    known = functools.lru_cache(_REMEMBERED)(check)
+    return lambda text: known(text) if len(text) <= _SHORT else check(text)
 
 
 class Format(NamedTuple):

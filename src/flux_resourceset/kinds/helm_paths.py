@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -23,7 +24,14 @@ def is_path(text: str) -> bool:
 
 def steps(path: str) -> Steps:
     """The keys and the places in lists that a path leads along."""
+    return _known_steps(path) if len(path) <= LONGEST else _steps(path)
+
+
+def _steps(path: str) -> Steps:
     return tuple(int(place) if place else name.replace("\\.", ".") for place, name in _STEP.findall(path))
+
+
+_known_steps = functools.lru_cache(2048)(_steps)  # thousands of clusters set the same
 
 
 def shown(way: Steps) -> str:
@@ -37,7 +45,7 @@ def mistake(path: str, value: Any) -> str | None:
 
     Lists, and numbers with a fraction, travel as values documents, which Helm merges: those replace lists, and reach no element.
     """
-    if not any(isinstance(step, int) for step in steps(path)):
+    if "[" not in path or not any(isinstance(step, int) for step in steps(path)):
         return None
     if isinstance(value, list):
         return "is a list below a list element, where Helm cannot be given one; set its elements one by one, as in path[0]"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import functools
+import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jsonschema_rs
@@ -15,11 +17,13 @@ Schema = dict[str, Any]
 Validator = jsonschema_rs.Draft202012Validator
 
 _ABSENT: Any = object()
+_MAX_FORMS = 256  # to remember, of objects of one shape: which fields they have
+
+_CHECKS = {name: formats.remembering(item.check) for name, item in formats.FORMATS.items()}
 
 
 def validator_of(schema: Schema) -> Validator:
-    checks = {name: item.check for name, item in formats.FORMATS.items()}
-    return Validator(schema, formats=checks, validate_formats=True, keywords={"x-max-bytes": _MaxBytes})
+    return Validator(schema, formats=_CHECKS, validate_formats=True, keywords={"x-max-bytes": _MaxBytes})
 
 
 def compiled(schema: Schema) -> dict[str, Any]:
@@ -57,14 +61,44 @@ class Shape:
     condition: Validator | None
     then: Mapping[str, Shape]
     otherwise: Mapping[str, Shape]
+    # lists of names, in their order, with which an object of this shape lacks nothing and is in order
+    forms: set[tuple[str, ...]] = field(default_factory=set, compare=False)
+
+    @functools.cached_property
+    def is_plain(self) -> bool:
+        """Whether there is nothing to complete in any value."""
+        inside = (self.others, self.items)
+        return not self.properties and self.condition is None and all(shape is None or shape.is_plain for shape in inside)
+
+    @functools.cached_property
+    def _inner(self) -> dict[str, Shape]:
+        return {name: shape for name, shape in self.properties.items() if not shape.is_plain}
 
     def completed(self, value: Any) -> Any:
-        """The value with every default filled in, in the order of the schema."""
+        """The value with every default filled in, in the order of the schema; the very same where it is so already."""
+        if self.is_plain:
+            return value
         if isinstance(value, dict):
-            return self._completed_object(value)
-        if isinstance(value, list) and self.items is not None:
-            return [self.items.completed(item) for item in value]
+            return self._inside(value) if tuple(value) in self.forms else self._completed_object(value)
+        if isinstance(value, list) and self.items is not None and not self.items.have_nothing_to_complete(value):
+            result = [self.items.completed(item) for item in value]
+            return value if all(map(operator.is_, result, value)) else result
         return value
+
+    def have_nothing_to_complete(self, values: list[Any]) -> bool:
+        """Whether that is seen at a glance: all of them are objects, as most lists are of."""
+        return not self._inner and {*map(type, values)} == {dict} and self.forms.issuperset(map(tuple, values))
+
+    def _inside(self, value: dict[str, Any]) -> dict[str, Any]:
+        """What only has to be completed in its fields, if at all."""
+        result = value
+        for name, shape in self._inner.items():
+            if name in value:
+                item = shape.completed(value[name])
+                if item is not value[name]:
+                    result = dict(value) if result is value else result
+                    result[name] = item
+        return result
 
     def _completed_object(self, value: dict[str, Any]) -> dict[str, Any]:
         result: dict[str, Any] = {}
@@ -81,7 +115,11 @@ class Shape:
             for name, shape in branch.items():
                 if name not in result and shape.default is not _ABSENT:
                     result[name] = shape.completed(copy.deepcopy(shape.default))
-        return result
+        if [*result] != [*value]:
+            return result
+        if self.condition is None and self.properties.keys() >= value.keys() and len(self.forms) < _MAX_FORMS:
+            self.forms.add(tuple(value))
+        return value if all(result[name] is value[name] for name in value) else result
 
 
 def shape_of(schema: Schema) -> Shape:

@@ -19,6 +19,7 @@ from flux_resourceset.openapi import (
     past_schemas,
     paths,
     planning,
+    revisions,
     schemas,
     whereabouts,
     words,
@@ -135,8 +136,7 @@ _HEADERS: dict[str, Schema] = {
     },
     "X-Revision": {
         "required": True,
-        "description": "The revision of the fleet that was read.",
-        "schema": {"type": "integer", "minimum": 0, "example": 12},
+        **revisions.SHOWN,
     },
     "X-Patches-Removed": {
         "description": "How many patch keys went with the reference; absent when none did.",
@@ -214,6 +214,7 @@ def _parameters() -> dict[str, Schema]:
             "Of a stream: continue after the event with this id; anything else is 400. It takes precedence over since_revision.",
             {"type": "string", "example": "4f1d2c-12"},
         ),
+        **revisions.parameters(_MAX_WHOLE),
         "Offset": query("offset", "Pass over so many.", {"type": "integer", "minimum": 0, "maximum": _MAX_WHOLE, "default": 0}),
     }
 
@@ -228,7 +229,10 @@ def _responses() -> dict[str, Schema]:
     return {
         building.refusal_name(family): {
             "description": family.title,
-            "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in (*more.get(family, ()), "X-Request-Id")},
+            "headers": {
+                **{name: {"$ref": f"#/components/headers/{name}"} for name in (*more.get(family, ()), "X-Request-Id")},
+                "X-Revision": revisions.SHOWN,  # but for Flux, and for strangers
+            },
             "content": {
                 "application/problem+json": {
                     "schema": words.ref("InvalidProblem" if family is errors.Invalid else "Problem"),

@@ -7,7 +7,7 @@ from typing import Any
 from flux_resourceset import errors, flux_limits
 from flux_resourceset.kinds.fields import sample
 from flux_resourceset.kinds.model import CLUSTERS, Kind, Kinds, Referenced, Schema
-from flux_resourceset.openapi import building, identities, past_paths, planning, whereabouts
+from flux_resourceset.openapi import building, identities, past_paths, planning, revisions, whereabouts
 from flux_resourceset.openapi.building import MERGE_PATCH, Item, Operation, Refusals
 from flux_resourceset.openapi.conversion import Form, converted
 from flux_resourceset.openapi.schemas import CHECKSUM, STREAM, Samples
@@ -47,6 +47,7 @@ def of_kinds(kinds: Kinds, samples: Samples, writable: bool) -> dict[str, Item]:
                 planning.planned(item[method])
     paths |= _planning(kinds, samples) if writable else {}
     paths |= _service() | identities.paths(SERVICE)
+    revisions.add(paths)
     for item in paths.values():
         if "get" in item:
             item["head"] = _head(item["get"])
@@ -332,7 +333,7 @@ def _log(kinds: Kinds, samples: Samples) -> dict[str, Item]:
 
 
 def _service() -> dict[str, Item]:
-    well = _answer("Yes.", ref("Health"), {"status": "ok"})
+    well = _answer("Yes.", ref("Readiness"), {"status": "ok"})
     alive = _answer("Yes.", ref("Health"), {"status": "ok"}, ("X-Server-Version",))
     text = {"description": "In the exposition format of Prometheus.", "headers": _headers()}
     text["content"] = {"text/plain": {"schema": {"type": "string"}}}

@@ -13,7 +13,7 @@ from typing import Any
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.kinds.fields import sample, sample_object
 from flux_resourceset.kinds.model import Kind, Kinds, Referenced, Schema
-from flux_resourceset.openapi import application_schemas, named_models, planning, problem_schemas
+from flux_resourceset.openapi import application_schemas, named_models, planning, problem_schemas, revisions
 from flux_resourceset.openapi.conversion import Form, converted, nullable
 from flux_resourceset.openapi.words import REVISION, array, free, members, ref, text
 
@@ -161,6 +161,7 @@ def shared(kinds: Kinds) -> dict[str, Schema]:
     return {
         **named_models.values(kinds),
         "Health": members({"status": {"type": "string", "enum": ["ok"], "description": "That the server is well."}}),
+        "Readiness": revisions.readiness(),
         **problem_schemas.problems(),
         **_log(),
         **_kind_list(),

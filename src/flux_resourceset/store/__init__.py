@@ -175,9 +175,20 @@ class Transaction(Protocol):
 
 
 class Store(Protocol):
+    lags: bool  # whether what others commit is known a little later, instead of by the next look at the version
+
     def version(self) -> object:
-        """Differs once anything was committed since the last call, by whomever. Asked on the event loop, before every answer:
-        it compares numbers, and waits for nothing."""
+        """Differs once anything was committed since the last call, by whomever, or by this process alone where it lags. Asked on
+        the event loop, before every answer: it compares numbers, and waits for nothing. Where it lags, it never raises."""
+
+    def seen(self) -> float:
+        """time.monotonic() when the store last answered: now, where nothing is between it and this process."""
+
+    def is_reachable(self) -> bool:
+        """Whether it answers; waits for nothing. While it does not, reading and writing is errors.Unreachable."""
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """Where it lags: call this, from any thread, whenever version() or is_reachable() may have become another."""
 
     def snapshot(self) -> Snapshot: ...
 

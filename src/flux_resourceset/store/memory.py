@@ -5,8 +5,9 @@ from __future__ import annotations
 import bisect
 import itertools
 import threading
+import time
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Self
 
 import msgspec
@@ -31,6 +32,8 @@ from flux_resourceset.store import (
 
 
 class MemoryStore:
+    lags = False
+
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self._epoch = uuid.uuid4().hex
@@ -51,6 +54,15 @@ class MemoryStore:
 
     def version(self) -> object:
         return self._epoch, self._revision, self._opened
+
+    def seen(self) -> float:
+        return time.monotonic()
+
+    def is_reachable(self) -> bool:
+        return True
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        pass  # whoever looks at the version knows
 
     @property
     def _revision(self) -> int:
@@ -324,7 +336,7 @@ class MemoryTransaction:
                 store.append(made)
             store.apply(applied)
             if charge is not None:
-                store._views, store._opened = charge.views, charge.opened
+                store._views, store._opened = charge.views, changes.vouched(charge.opened, store._opened)
             store.memos = {key: old for key, old in store.memos.items() if old.time >= forget_before}
             if memo is not None:
                 store.memos[memo.key] = memo

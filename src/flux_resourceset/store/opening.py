@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
 from flux_resourceset import errors
@@ -13,29 +15,53 @@ from flux_resourceset.store import Store
 from flux_resourceset.store.memory import MemoryStore
 from flux_resourceset.store.sqlite import SqliteStore
 
+if TYPE_CHECKING:
+    from flux_resourceset.store.postgres_connections import Target
+
 MEMORY = "memory://"
+STARTING_SECONDS = 10.0  # that a writer tries to reach its database when it starts
+PAUSE_SECONDS = 0.5  # between two attempts
 
 
 class Location(NamedTuple):
     """A URL that was understood."""
 
-    scheme: str  # sqlite or memory
+    scheme: str  # sqlite, postgres or memory
     path: Path
     mode: str  # rwc: create what is not there; rw: do not; ro: only read
+    database: Target | None = None
 
     @property
     def is_kept(self) -> bool:
         """Whether anything is left of the store when its process ends."""
         return self.scheme != "memory"
 
+    @property
+    def lags(self) -> bool:
+        """As of the store that is there."""
+        return self.database is not None
 
-def location(url: str) -> Location:
+    @property
+    def would_begin(self) -> bool:
+        """Whether a writer would begin an empty store, for there is no file."""
+        return self.scheme == "sqlite" and self.mode == "rwc" and not os.path.lexists(self.path)
+
+    @property
+    def target(self) -> str:
+        """Which store it is, for whoever keeps something of it: without user and password, which may change."""
+        return f"postgresql://{self.database.name}" if self.database else f"{self.scheme}://{self.path.absolute()}"
+
+
+def location(url: str, password_file: Path | None = None) -> Location:
     if url == MEMORY:
         return Location("memory", Path(), "rwc")
+    if url.startswith(("postgresql:", "postgres:")):
+        return Location("postgres", Path(), "rwc", _database(url, password_file))
     match = re.fullmatch(r"sqlite://([^?]+)(?:\?(.*))?", url)
     if match is None:
         raise errors.StartupError(
-            f"DATABASE_URL is {url!r}; it must be sqlite://relative/path or sqlite:///absolute/path, with ?mode=rwc, rw or ro"
+            f"DATABASE_URL is {_shown(url)!r}; it must be sqlite://relative/path or sqlite:///absolute/path, with ?mode=rwc, rw"
+            " or ro, or postgresql://user@host:port/database"
         )
     options = dict(parse_qsl(match[2] or "", keep_blank_values=True))
     mode = options.pop("mode", "rwc")
@@ -49,11 +75,31 @@ def location(url: str) -> Location:
     return Location("sqlite", Path(path), mode)
 
 
-def opener(where: Location, *, writing: bool, begin_anew: bool = False) -> Callable[[], Store]:
-    """What opens the store, as often as it is called; what may be created or begun anew is so the first time only."""
+def _shown(url: str) -> str:
+    """Without what may be a password."""
+    return re.sub(r"//[^/]*@", "//…@", url)
+
+
+def _database(url: str, password_file: Path | None) -> Target:
+    try:
+        from flux_resourceset.store import postgres_connections  # nobody else needs the driver
+    except ImportError as exc:
+        raise errors.StartupError(
+            "DATABASE_URL names PostgreSQL, and its driver is not installed: pip install 'flux-resourceset[server,postgres]'"
+        ) from exc
+    return postgres_connections.target(url, password_file)
+
+
+def opener(where: Location, *, writing: bool, begin_anew: bool = False, patient: bool = True) -> Callable[[], Store]:
+    """What opens the store, as often as it is called; what may be created or begun anew is so the first time only.
+
+    `patient`: the first time a writer tries for a while to reach a database.
+    """
     if where.scheme == "memory":
         memory = MemoryStore()
         return lambda: memory
+    if where.database is not None:
+        return PostgresOpener(where.database, writing, create=where.mode == "rwc", seconds=STARTING_SECONDS if patient else 0.0)
     return SqliteWriter(where, begin_anew) if writing else lambda: SqliteStore(where.path, read_only=True)
 
 
@@ -69,3 +115,34 @@ class SqliteWriter:
         store = SqliteStore(self._path, create=self._create, begin_anew=self._begin_anew)
         self._create = self._begin_anew = False  # a file that vanished must be restored, not silently begun anew
         return store
+
+
+class PostgresOpener:
+    """Opens a database; a writer that starts tries for a while, and gives up at once where it is not let in."""
+
+    def __init__(self, database: Target, writing: bool, create: bool, seconds: float) -> None:
+        self._database = database
+        self._seconds = seconds
+        self._writing = writing
+        self._create = create
+        self._at_start = writing
+
+    def __call__(self) -> Store:
+        from flux_resourceset.store import postgres, postgres_connections  # nobody else needs the driver
+
+        at_start, self._at_start = self._at_start, False
+        deadline = time.monotonic() + self._seconds
+        while True:
+            try:
+                store = postgres.PostgresStore(self._database, read_only=not self._writing, create=self._create)
+            except postgres_connections.Refused as exc:
+                if not at_start:
+                    raise
+                raise errors.StartupError(exc.detail) from exc
+            except errors.Unreachable:
+                if not at_start or time.monotonic() + PAUSE_SECONDS > deadline:
+                    raise
+                time.sleep(PAUSE_SECONDS)
+            else:
+                self._create = False  # a store that vanished must be restored, not silently begun anew
+                return store

@@ -10,27 +10,13 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from flux_resourceset import errors
-from flux_resourceset.changes import Document, Entry, Head, Query, Snapshot, Stored
-from flux_resourceset.store import (
-    Followed,
-    Key,
-    Outline,
-    Verified,
-    pages,
-    replaced_meanwhile,
-    sqlite_applied,
-    sqlite_files,
-    sqlite_log,
-    sqlite_past,
-    sqlite_rows,
-    sqlite_transactions,
-    sqlite_verification,
-)
-from flux_resourceset.store.sqlite_bodies import Bodies
+from flux_resourceset.store import sqlite_files, sqlite_transactions
+from flux_resourceset.store.sql_connection import Connection
+from flux_resourceset.store.sql_store import SqlStore
 from flux_resourceset.store.sqlite_transactions import SqliteTransaction
 
 # How often the files beside the database are looked at when nothing else has changed: their loss harms nobody who reads, for
@@ -39,9 +25,12 @@ BESIDE_SECONDS = 0.02
 SETTLE_MILLISECONDS = 500  # to wait for those who read; a server that stops has a second left
 
 
-class SqliteStore:
+class SqliteStore(SqlStore):
+    lags = False
+
     def __init__(self, path: Path, *, read_only: bool = False, create: bool = True, begin_anew: bool = False) -> None:
         self.path = path
+        self.name = str(path)
         self.read_only = read_only
         self._frozen: object = None
         self._size = 0
@@ -64,7 +53,7 @@ class SqliteStore:
 
     def _connected_to_read(self) -> sqlite3.Connection:
         if not sqlite_files.exists(self.path):
-            raise errors.Doubt(f"there is no database at {self.path}; {sqlite_files.REMEDY}")
+            raise errors.Unreachable(f"there is no database at {self.path}; {sqlite_files.REMEDY}")
         try:
             return sqlite_files.connect_checked(self.path, "ro")
         except sqlite3.OperationalError:
@@ -110,133 +99,28 @@ class SqliteStore:
         except sqlite3.Error as exc:
             raise sqlite_transactions.unusable(self.path, exc) from exc
 
+    def seen(self) -> float:
+        return time.monotonic()
+
+    def is_reachable(self) -> bool:
+        return True
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        pass  # whoever looks at the version knows
+
     def _replaced(self) -> errors.Doubt:
         return errors.Doubt(
             f"the database {self.path} or a file beside it was removed or replaced under the running server; restore it"
         )
 
-    def epoch(self) -> str:
-        return self.head().epoch
-
-    def head(self) -> Head:
-        with self._reading() as db:
-            return sqlite_rows.head(db)
-
-    def snapshot(self) -> Snapshot:
-        with self._reading() as db:
-            sqlite_rows.check_whole(db, self.path)
-            return sqlite_rows.snapshot(db)
-
-    def continues(self, known: Head) -> bool:
-        with self._reading() as db:
-            return sqlite_rows.continues(db, known)
-
-    def follow(self, known: Head) -> Followed | None:
-        with self._reading() as db:
-            return sqlite_transactions.followed(db, known)
-
-    def follow_few(self, known: Head, few: int, before: Outline | None = None) -> Followed | Outline | None:
-        with self._reading() as db:
-            if not (sqlite_rows.continues(db, known) and sqlite_rows.has_more(db, known.revision, few)):
-                return sqlite_transactions.followed(db, known)
-            head, views = sqlite_rows.head(db), sqlite_rows.views(db)
-            if before is not None and before.head == head and before.views == views:
-                return before
-            return Outline(head, sqlite_rows.changed(db, known.revision), views)
-
-    def stored(self, keys: Iterable[tuple[str, str]], at: Head) -> dict[tuple[str, str], Stored] | None:
-        with self._reading() as db:
-            if sqlite_rows.head(db) != at:
-                return None
-            return {key: stored for key in keys if (stored := sqlite_rows.document(db, *key))}
-
-    def entries(self, after: int, until: int | None = None) -> list[Entry]:
-        with self._reading() as db:
-            return sqlite_log.entries(db, after, until)
-
-    def signatures(self, revisions: Iterable[int]) -> dict[int, Entry]:
-        with self._reading() as db:
-            return sqlite_log.signatures(db, revisions)
-
-    def base(self) -> int:
-        with self._reading() as db:
-            return sqlite_rows.identity(db).base
-
-    def applied(self, keys: Iterable[Key]) -> dict[Key, dict[str, Document]]:
-        with self._reading() as db:
-            return sqlite_applied.of(db, keys)
-
-    def applied_by(self, manager: str, kinds: Collection[str]) -> list[Key]:
-        with self._reading() as db:
-            return sqlite_applied.by(db, manager, kinds)
-
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Several selects that see one state, of the schema that this program knows; in any thread.
-
-        Over a connection of their own: what one remembers of a file that was written over is worth nothing.
-        """
+    def _reading(self) -> Iterator[Connection]:
+        """Over a connection of its own: what one remembers of a file that was written over is worth nothing."""
         mode = "ro" if self._frozen is None else "ro&immutable=1"
         with sqlite_transactions.translated_errors(self.path), contextlib.closing(sqlite_files.connect(self.path, mode)) as db:
             db.execute("BEGIN")
             sqlite_files.check_schema(db, self.path)
             yield db
-
-    def find(self, query: Query, page: int) -> Iterator[list[Entry]]:
-        with self._reading() as db:
-            epoch, found = sqlite_rows.identity(db).epoch, sqlite_log.matching(db, query)
-        bodies = Bodies(ascending=query.ascending)
-        for chosen in pages(found, lambda entry: entry.changes, page):
-            yield self._chosen(epoch, [entry.revision for entry in chosen], bodies, query.ascending)
-
-    def _chosen(self, epoch: str, revisions: list[int], bodies: Bodies, ascending: bool) -> list[Entry]:
-        """In a read of its own: one that is open for long keeps every write out of the database file (see put_away)."""
-        with self._reading() as db:
-            if sqlite_rows.identity(db).epoch != epoch:
-                raise replaced_meanwhile()
-            entries = sqlite_log.chosen(db, revisions, bodies, ascending=ascending)
-            if len(entries) != len(revisions):
-                raise replaced_meanwhile()
-            return entries
-
-    # As it was
-
-    def document_at(self, kind: str, id: str, revision: int) -> Stored | None:
-        return self.documents_at([(kind, id)], revision).get((kind, id))
-
-    def documents_at(self, keys: Iterable[Key], revision: int) -> dict[Key, Stored]:
-        with self._reading() as db:
-            return sqlite_past.documents(db, keys, revision)
-
-    def state_at(self, revision: int) -> Snapshot:
-        with self._reading() as db:
-            return sqlite_past.snapshot(db, revision)
-
-    def touches(self, kind: str, id: str, before: int | None, limit: int) -> list[Entry]:
-        return self.touches_of([(kind, id)], before, limit)[kind, id]
-
-    def touches_of(self, keys: Iterable[Key], before: int | None, limit: int) -> dict[Key, list[Entry]]:
-        with self._reading() as db:
-            if before is not None:
-                sqlite_past.check(db, min(before - 1, sqlite_rows.end(db).revision))
-            return {key: sqlite_log.touches(db, *key, before, limit) for key in keys}
-
-    def touched(self, after: int, until: int) -> list[Key]:
-        with self._reading() as db:
-            return sqlite_past.touched(db, after, until)
-
-    def revision_at(self, time: str) -> int:
-        with self._reading() as db:
-            return sqlite_past.revision_at(db, time)
-
-    def digest_at(self, revision: int) -> str:
-        with self._reading() as db:
-            sqlite_past.check(db, revision)
-            return sqlite_past.state(db, revision).digest
-
-    def verified(self) -> Verified:
-        with self._reading() as db:
-            return sqlite_verification.verified(db)
 
     def begin(self) -> SqliteTransaction:
         return SqliteTransaction(self.path, self.is_in_place)
@@ -258,7 +142,10 @@ class SqliteStore:
             with contextlib.suppress(sqlite3.Error):
                 self._watched.execute(f"PRAGMA busy_timeout = {SETTLE_MILLISECONDS}")
                 self._watched.execute("PRAGMA query_only = OFF")
+                known = sqlite_files.is_as_left(self.path)
                 self._watched.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if known:
+                    sqlite_files.leave(self.path)
 
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error):

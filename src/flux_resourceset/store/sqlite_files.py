@@ -10,13 +10,14 @@ import sqlite3
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from flux_resourceset import atomic_files, errors
-from flux_resourceset.store import marker, sqlite_rows, sqlite_upgrade
+from flux_resourceset.store import marker, sql_rows, sqlite_upgrade
 
 APPLICATION_ID = 0x464C5258  # "FLRX": not just any SQLite file
 BUSY_SECONDS = 7.0  # how long to wait for another process's write; a server that stops has eight
@@ -39,11 +40,16 @@ SCHEMA_VERSION = len(migrations())
 FREE_SHARE = 4  # a quarter of a file that is free after its schema was brought forward is given back
 
 
-def connect(path: Path, mode: str) -> sqlite3.Connection:
+class SqliteConnection(sqlite3.Connection):
+    def stream(self, sql: str, values: Sequence[Any] = (), /) -> Iterator[Any]:
+        return self.execute(sql, values)  # SQLite never reads ahead
+
+
+def connect(path: Path, mode: str) -> SqliteConnection:
     # used by one thread at a time, but not always by the same
     connection = sqlite3.connect(
         f"file:{quote(str(path))}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False,
-        timeout=BUSY_SECONDS,
+        timeout=BUSY_SECONDS, factory=SqliteConnection,
     )  # fmt: skip
     try:
         if mode == "rw":
@@ -55,7 +61,7 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
     return connection
 
 
-def connect_checked(path: Path, mode: str) -> sqlite3.Connection:
+def connect_checked(path: Path, mode: str) -> SqliteConnection:
     """To a database of this schema; one that is refused is not left open."""
     connection = connect(path, mode)
     try:
@@ -74,14 +80,19 @@ def prepare(path: Path, *, create: bool, begin_anew: bool) -> None:
     with contextlib.closing(connect(path, "rw")) as connection:
         _check_kind(connection, path)
         _retry(lambda: connection.execute("PRAGMA journal_mode = WAL").fetchone())
-        damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if damage != "ok":
-            raise errors.Doubt(f"the database {path} is damaged ({damage}); restore it from a backup")
+        check_damage(connection, path)
         _migrate(connection, path)
         _check_marker(connection, path, begin_anew)
 
 
 # What is there
+
+
+def check_damage(connection: sqlite3.Connection, path: Path) -> None:
+    """Grows with the file."""
+    damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if damage != "ok":
+        raise errors.Doubt(f"the database {path} is damaged ({' '.join(damage.split())}); restore it from a backup")
 
 
 def exists(path: Path) -> bool:
@@ -110,17 +121,17 @@ def _check_presence(path: Path, create: bool, begin_anew: bool) -> None:
         raise errors.Doubt(f"the database {path} is damaged (it is empty); {_LOST}")
     elif known is not None or left:
         said = marker.place(path) if known is not None else left[0]
-        raise errors.Doubt(f"the database {path} is lost: {said} says that there was one; {_LOST}")
+        raise errors.Unreachable(f"the database {path} is lost: {said} says that there was one; {_LOST}")
     elif not create:
-        raise errors.Doubt(f"there is no database at {path}; use mode=rwc in DATABASE_URL to create it")
+        raise errors.Unreachable(f"there is no database at {path}; use mode=rwc in DATABASE_URL to create it")
 
 
-def _check_marker(connection: sqlite3.Connection, path: Path, begin_anew: bool) -> None:
+def _check_marker(connection: SqliteConnection, path: Path, begin_anew: bool) -> None:
     """The marker names this store from its first document on; an empty store in the place of a filled one is a lost one.
 
     Be it the same store: a copy of the database alone, or what is left of it without its -wal file, may hold nothing yet.
     """
-    head = sqlite_rows.head(connection)
+    head = sql_rows.head(connection)
     known = marker.read(path)
     if head.revision:
         marker.fill(path, head.epoch)
@@ -129,10 +140,8 @@ def _check_marker(connection: sqlite3.Connection, path: Path, begin_anew: bool) 
             raise errors.Doubt(
                 f"the database {path} is empty, and {marker.place(path)} says that there was a store with documents; {_LOST}"
             )
-        another = sqlite_rows.identity(connection)._replace(
-            epoch=uuid.uuid4().hex
-        )  # whoever followed the lost one is to doubt it
-        sqlite_rows.write_identity(connection, another)
+        another = sql_rows.identity(connection)._replace(epoch=uuid.uuid4().hex)  # whoever followed the lost one is to doubt it
+        sql_rows.write_identity(connection, another)
         marker.remove(path)
 
 
@@ -152,7 +161,7 @@ def _create(path: Path) -> None:
             for step in migrations():
                 _run(connection, step)
             connection.execute("INSERT INTO identity (epoch) VALUES (?)", (uuid.uuid4().hex,))
-            sqlite_rows.write_identity(connection, sqlite_rows.identity(connection))
+            sql_rows.write_identity(connection, sql_rows.identity(connection))
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             connection.execute("COMMIT")
@@ -178,7 +187,7 @@ def _put_in_place(made: Path, path: Path) -> None:
 # The schema
 
 
-def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
+def _check_kind(connection: SqliteConnection, path: Path) -> None:
     """Before anything is written to it: ours have had a schema since they appeared."""
     if _version(connection) == 0:
         tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
@@ -186,7 +195,7 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
         raise errors.Doubt(f"the database {path} {whose}")
 
 
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+def _migrate(connection: SqliteConnection, path: Path) -> None:
     version = _version(connection)
     if version == SCHEMA_VERSION:
         return  # without waiting for the lock of another writer
@@ -208,7 +217,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     _give_back(connection)
 
 
-def _give_back(connection: sqlite3.Connection) -> None:
+def _give_back(connection: SqliteConnection) -> None:
     """What is free in the file. SQLite writes it anew in one transaction, beside which the old one stays until it is through;
     a full disk is no reason not to serve. Whoever has it open sees that it shrinks, and opens it again."""
     pages, free = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count"))
@@ -218,7 +227,7 @@ def _give_back(connection: sqlite3.Connection) -> None:
         put_away(connection)
 
 
-def _run(connection: sqlite3.Connection, script: str) -> None:
+def _run(connection: SqliteConnection, script: str) -> None:
     for statement in _statements(script):
         connection.execute(statement)
 
@@ -233,7 +242,7 @@ def _statements(script: str) -> Iterator[str]:
             statement = ""
 
 
-def check_schema(connection: sqlite3.Connection, path: Path) -> None:
+def check_schema(connection: SqliteConnection, path: Path) -> None:
     """With every change of the store: another release may have brought the schema forward under a running process."""
     version = _version(connection)
     if version == 0:
@@ -245,7 +254,7 @@ def check_schema(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def _version(connection: SqliteConnection) -> int:
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     mine = connection.execute("PRAGMA application_id").fetchone()[0] in (0, APPLICATION_ID)
     if not mine:
@@ -316,14 +325,44 @@ def are_open(files: Iterable[tuple[int, int] | None]) -> bool:
     return all(file is None or file in opened for file in files)
 
 
-def put_away(connection: sqlite3.Connection) -> None:
+# Who wrote last
+
+
+def leave(path: Path) -> None:
+    """Say what the database is like now that one of us has written to it, while nobody else may; a hint, so it need not last."""
+    with contextlib.suppress(OSError), open(_left(path), "w", opener=_for_its_owner) as file:
+        file.write(_appearance(path))
+
+
+def is_as_left(path: Path) -> bool:
+    """Whether nobody else has written to it since: a copy over it, below a -wal file with newer pages, is a mixture of both."""
+    try:
+        return _left(path).read_text() == _appearance(path)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _left(path: Path) -> Path:
+    return Path(f"{path}.left")
+
+
+def _for_its_owner(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)
+
+
+def _appearance(path: Path) -> str:
+    status = os.stat(path)
+    return f"{status.st_ino} {status.st_size} {status.st_mtime_ns}\n"
+
+
+def put_away(connection: SqliteConnection) -> None:
     """What is in the -wal file, into the database: then its loss takes nothing along. Those who read are waited for a little."""
     with contextlib.suppress(sqlite3.Error):
         connection.execute(f"PRAGMA busy_timeout = {PUT_AWAY_MILLISECONDS}")
         connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
 
 
-def begin_immediate(connection: sqlite3.Connection) -> None:
+def begin_immediate(connection: SqliteConnection) -> None:
     _retry(lambda: connection.execute("BEGIN IMMEDIATE"))
 
 

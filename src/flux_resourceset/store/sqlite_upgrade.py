@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,8 +9,9 @@ import msgspec
 
 from flux_resourceset import changes, errors
 from flux_resourceset.changes import Change, Decommissioned, Entry, Forgone, Tombstone
-from flux_resourceset.store import Key, sqlite_names, sqlite_rows, sqlite_writes
-from flux_resourceset.store.sqlite_names import Names
+from flux_resourceset.store import Key, sql_names, sql_rows, sql_writes
+from flux_resourceset.store.sql_connection import Connection
+from flux_resourceset.store.sql_names import Names
 
 CHAINED = 2  # the version of the schema since which entries have hashes
 WHOLE = 3  # the last one with whole documents in its log
@@ -22,7 +22,7 @@ _forgone = msgspec.json.Decoder(tuple[Forgone, ...]).decode
 _names = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
-def convert(db: sqlite3.Connection, path: object, version: int) -> None:
+def convert(db: Connection, path: object, version: int) -> None:
     """A log of that version, whose tables have got their columns already. Grows with the log; holds the documents."""
     hash, names = "", Names({}, set())
     bodies: dict[Key, tuple[bytes, int]] = {}  # with the revision that changed them
@@ -32,14 +32,14 @@ def convert(db: sqlite3.Connection, path: object, version: int) -> None:
         wrong = entry.revision != number or (version >= CHAINED and row[10:] != (len(bodies) + _growth(rows), hash))
         if wrong or not _convert_changes(db, entry, rows, bodies):
             raise _broken(path, f"revision {number} does not follow from what came before it")
-        sqlite_names.keep(db, names.carried_out(entry))
+        sql_names.keep(db, names.carried_out(entry))
         update = "UPDATE entries SET documents = ?, hash = ? WHERE revision = ?"
         db.execute(update, (len(bodies), hash, entry.revision))
     _check_documents(db, path, bodies)
     _check_names(db, path, names, version)
     for key, body in db.execute("SELECT key, body FROM memos").fetchall():
-        db.execute("UPDATE memos SET body = ? WHERE key = ?", (sqlite_writes.packed(body), key))
-    sqlite_rows.write_identity(db, sqlite_rows.identity(db))
+        db.execute("UPDATE memos SET body = ? WHERE key = ?", (sql_writes.packed(body), key))
+    sql_rows.write_identity(db, sql_rows.identity(db))
 
 
 def _broken(path: object, how: str) -> errors.Doubt:
@@ -52,7 +52,7 @@ _ENTRIES = (
 )
 
 
-def _rows(db: sqlite3.Connection) -> Iterator[Sequence[Any]]:
+def _rows(db: Connection) -> Iterator[Sequence[Any]]:
     """One by one, for they are written to meanwhile, and a log is long."""
     revision = 0
     while row := db.execute(_ENTRIES, (revision,)).fetchone():
@@ -60,7 +60,7 @@ def _rows(db: sqlite3.Connection) -> Iterator[Sequence[Any]]:
         revision = row[0]
 
 
-def _entry(db: sqlite3.Connection, row: Sequence[Any]) -> tuple[Entry, list[Sequence[Any]]]:
+def _entry(db: Connection, row: Sequence[Any]) -> tuple[Entry, list[Sequence[Any]]]:
     """With the rows of its changes: kind, id, operation, before, after."""
     revision, time, actor, on_behalf_of, request_id, reason, forced, decommissioned, forgone, vanished = row[:10]
     of_entry = "SELECT kind, id, operation, before, after FROM changes WHERE revision = ? ORDER BY position"
@@ -89,16 +89,14 @@ def _growth(rows: list[Sequence[Any]]) -> int:
     return sum((operation == "create") - (operation == "delete") for _, _, operation, _, _ in rows)
 
 
-def _convert_changes(
-    db: sqlite3.Connection, entry: Entry, rows: list[Sequence[Any]], bodies: dict[Key, tuple[bytes, int]]
-) -> bool:
+def _convert_changes(db: Connection, entry: Entry, rows: list[Sequence[Any]], bodies: dict[Key, tuple[bytes, int]]) -> bool:
     """Whether they fit what came before them."""
     made = []
     for position, (kind, id, operation, _, after) in enumerate(rows):
         there = bodies.pop((kind, id), None)
         if operation != changes.operation(there=there is not None, stays=after is not None):
             return False
-        made.append((*sqlite_writes.change_row(operation, there, after), entry.revision, position))
+        made.append((*sql_writes.change_row(operation, there, after), entry.revision, position))
         if after is not None:
             bodies[kind, id] = (after, entry.revision)
     update = "UPDATE changes SET operation = ?, before = ?, after = ?, previous = ?, lead = ?, trail = ?"
@@ -106,7 +104,7 @@ def _convert_changes(
     return True
 
 
-def _check_documents(db: sqlite3.Connection, path: object, bodies: dict[Key, tuple[bytes, int]]) -> None:
+def _check_documents(db: Connection, path: object, bodies: dict[Key, tuple[bytes, int]]) -> None:
     """They are those that the log leads to, byte by byte from now on."""
     there = db.execute("SELECT kind, id, revision, body FROM documents").fetchall()
     for kind, id, revision, body in there:
@@ -119,7 +117,7 @@ def _check_documents(db: sqlite3.Connection, path: object, bodies: dict[Key, tup
         raise _broken(path, f"it leads to {len(bodies)} documents, and there are {len(there)}")
 
 
-def _check_names(db: sqlite3.Connection, path: object, names: Names, version: int) -> None:
+def _check_names(db: Connection, path: object, names: Names, version: int) -> None:
     tombstones = {Tombstone(*row) for row in db.execute("SELECT dns, id, revision FROM tombstones")}
     if tombstones != set(names.tombstones.values()):
         raise _broken(path, "it does not lead to the tombstones")

@@ -38,7 +38,8 @@ def pin(upstream: upstreams.Upstream) -> None:
     header = f"module flux-resourceset.test/e2e/{upstream.directory}\n\ngo {language[1]}\n"
     replaced = f"\nreplace (\n{lines})\n" if lines else ""
     (upstream.path / "go.mod").write_text(header + replaced, encoding="utf-8")
-    subprocess.run(["go", "get", "-tool", *upstream.packages], check=True, env=environment, cwd=upstream.path)
+    got = ["-tool", *upstream.packages] if upstream.packages else [f"{upstream.module}@{upstream.version}"]
+    subprocess.run(["go", "get", *got], check=True, env=environment, cwd=upstream.path)
 
 
 def main() -> None:

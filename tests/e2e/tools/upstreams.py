@@ -12,6 +12,7 @@ _OPERATOR = "github.com/controlplaneio-fluxcd/flux-operator"
 _HELM = "helm.sh/helm/v4"
 _REGISTRY = "github.com/google/go-containerregistry"
 _ACTIONLINT = "github.com/rhysd/actionlint"
+_CLOUDNATIVEPG = "github.com/cloudnative-pg/cloudnative-pg"
 _KEYCHAIN = f"{_REGISTRY}/pkg/authn/kubernetes"
 
 
@@ -25,7 +26,7 @@ class Upstream:
     directory: str
     module: str
     version: str
-    packages: tuple[str, ...]  # each with its version, as `go get -tool` takes them
+    packages: tuple[str, ...]  # each with its version, as `go get -tool` takes them; none where only its definitions are used
     replace: tuple[str, ...] = ()
     crds: str | None = None  # where the module keeps its custom resource definitions
 
@@ -78,6 +79,7 @@ UPSTREAMS = (
     Upstream("helm", _HELM, "v4.2.2", (f"{_HELM}/cmd/helm@v4.2.2",)),
     Upstream("registry", _REGISTRY, "v0.22.1", (f"{_REGISTRY}/cmd/registry@v0.22.1",)),
     Upstream("actionlint", _ACTIONLINT, "v1.7.12", (f"{_ACTIONLINT}/cmd/actionlint@v1.7.12",)),
+    Upstream("cloudnative-pg", _CLOUDNATIVEPG, "v1.27.0", (), crds="config/crd/bases"),
 )
 
 

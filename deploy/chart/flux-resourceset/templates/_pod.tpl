@@ -1,6 +1,8 @@
-{{/* The pod of either mode. Called with a dict: root, mode ("read-only" or "crud"), name, resources. */}}
+{{/* The pod of either mode. Called with a dict: root, mode ("read-only" or "crud"), name, values (of the mode). */}}
 {{- define "flux-resourceset.pod" -}}
+{{- include "flux-resourceset.checkDatabase" .root -}}
 {{- $values := .root.Values -}}
+{{- $onPostgres := include "flux-resourceset.onPostgres" .root -}}
 metadata:
   labels:
     {{- merge (dict "app" .name "app.kubernetes.io/part-of" (include "flux-resourceset.partOf" .root)) $values.podLabels | toYaml | nindent 4 }}
@@ -9,6 +11,9 @@ metadata:
 spec:
   {{- include "flux-resourceset.account" .root | nindent 2 }}
   {{- include "flux-resourceset.placement" .root | nindent 2 }}
+  {{- if $onPostgres }}
+  {{- include "flux-resourceset.spread" . | nindent 2 }}
+  {{- end }}
   containers:
     - name: flux-api
       image: {{ include "flux-resourceset.image" .root | quote }}
@@ -19,10 +24,15 @@ spec:
       env:
         - name: API_MODE
           value: {{ .mode }}
-        - name: STORE_BACKEND
-          value: sqlite
-        - name: DATABASE_URL
-          value: sqlite:///var/lib/flux-resourceset/flux-resourceset.db?mode={{ eq .mode "crud" | ternary "rwc" "ro" }}
+        {{- include "flux-resourceset.databaseEnv" . | nindent 8 }}
+        {{- if $onPostgres }}
+        - name: SNAPSHOT_FILE # from which it starts when the database is away
+          value: /snapshot/fleet
+        - name: MAX_STALENESS
+          value: {{ int64 $values.postgres.maxStaleness | quote }}
+        {{- end }}
+        - name: WORKERS
+          value: {{ .values.workers | quote }}
         - name: SEED_FILE
           value: /seed/seed.json
         {{- if $values.kinds }}
@@ -56,7 +66,7 @@ spec:
         {{- toYaml . | nindent 8 }}
         {{- end }}
       resources:
-        {{- toYaml .resources | nindent 8 }}
+        {{- toYaml .values.resources | nindent 8 }}
       startupProbe:
         httpGet:
           path: /health
@@ -81,9 +91,11 @@ spec:
         capabilities:
           drop: [ALL]
       volumeMounts:
-        - name: data
-          mountPath: /var/lib/flux-resourceset
-          readOnly: {{ ne .mode "crud" }}
+        {{- include "flux-resourceset.databaseMounts" . | nindent 8 }}
+        {{- if $onPostgres }}
+        - name: snapshot
+          mountPath: /snapshot
+        {{- end }}
         - name: seed
           mountPath: /seed
           readOnly: true
@@ -101,9 +113,12 @@ spec:
         {{- toYaml . | nindent 8 }}
         {{- end }}
   volumes:
-    - name: data
-      persistentVolumeClaim:
-        claimName: {{ $values.storage.existingClaim | default (printf "%s-data" (include "flux-resourceset.fullname" .root)) }}
+    {{- include "flux-resourceset.databaseVolumes" . | nindent 4 }}
+    {{- if $onPostgres }}
+    - name: snapshot # survives the container, not the pod
+      emptyDir:
+        sizeLimit: {{ $values.postgres.snapshotSize | quote }}
+    {{- end }}
     - name: seed
       configMap:
         name: {{ include "flux-resourceset.fullname" .root }}-seed-data
@@ -147,6 +162,20 @@ spec:
     - name: http
       port: 8080
       targetPort: http
+{{- end }}
+
+{{/* One pod at a time may be evicted. Called with the name of a Deployment. */}}
+{{- define "flux-resourceset.disruptionBudget" -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ . }}
+spec:
+  maxUnavailable: 1
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels:
+      app: {{ . }}
 {{- end }}
 
 {{- define "flux-resourceset.ingress" -}}

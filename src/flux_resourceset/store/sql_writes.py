@@ -1,8 +1,7 @@
-"""What is written to a SQLite store: entries with the documents that they change, whole fleets, and a log with a base."""
+"""What is written to a store in a database: entries with the documents that they change, whole fleets, and a log with a base."""
 
 from __future__ import annotations
 
-import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator
 
@@ -15,11 +14,13 @@ from flux_resourceset.store import (
     check_foldable,
     check_led_to,
     deltas,
-    sqlite_applied,
-    sqlite_names,
-    sqlite_past,
-    sqlite_rows,
+    sql_applied,
+    sql_connection,
+    sql_names,
+    sql_past,
+    sql_rows,
 )
+from flux_resourceset.store.sql_connection import Connection
 
 _encode = msgspec.json.Encoder().encode
 
@@ -29,9 +30,9 @@ _FAST = 1  # the level of zlib: an answer about ten thousand clusters shrinks to
 # Entries
 
 
-def append(db: sqlite3.Connection, entry: Entry, hash: str | None = None) -> str:
+def append(db: Connection, entry: Entry, hash: str | None = None) -> str:
     """Documents and log of an entry, on top of what is there; the hash of the log's new end."""
-    end = sqlite_rows.end(db)
+    end = sql_rows.end(db)
     if entry.revision != end.revision + 1:
         raise errors.Doubt(f"revision {entry.revision} cannot follow revision {end.revision}; try again")
     hash = hash or changes.chained(end.hash, entry)
@@ -43,10 +44,14 @@ def append(db: sqlite3.Connection, entry: Entry, hash: str | None = None) -> str
         ((entry.revision, position, *row) for position, row in enumerate(_change_rows(db, entry, bodies))),
     )
     gone = [(change.kind, change.id) for change in entry.changes if change.after is None]
-    db.executemany("DELETE FROM documents WHERE kind = ? AND id = ?", gone)
-    db.executemany("INSERT OR REPLACE INTO documents (kind, id, revision, body) VALUES (?, ?, ?, ?)", bodies)
-    sqlite_applied.drop(db, gone)
-    sqlite_names.carry_out(db, entry)
+    sql_connection.run_for_keys(db, gone, "DELETE FROM documents WHERE (kind, id) IN {}")
+    db.executemany(
+        "INSERT INTO documents (kind, id, revision, body) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (kind, id) DO UPDATE SET revision = excluded.revision, body = excluded.body",
+        bodies,
+    )
+    sql_applied.drop(db, gone)
+    sql_names.carry_out(db, entry)
     return hash
 
 
@@ -54,16 +59,18 @@ def _growth(entry: Entry) -> int:
     return sum((change.operation == "create") - (change.operation == "delete") for change in entry.changes)
 
 
-def _change_rows(db: sqlite3.Connection, entry: Entry, bodies: list[tuple[str, str, int, bytes]]) -> Iterator[tuple[object, ...]]:
+def _change_rows(db: Connection, entry: Entry, bodies: list[tuple[str, str, int, bytes]]) -> Iterator[tuple[object, ...]]:
     """Against what the documents really are: whoever made the entry may have completed them. The bodies that come are added."""
-    for change in entry.changes:
-        key = (change.kind, change.id)
-        there = db.execute("SELECT body, revision FROM documents WHERE kind = ? AND id = ?", key).fetchone()
-        changes.check_operation(change, there=there is not None)
-        after = None if change.after is None else _encode(change.after)
-        if after is not None:
-            bodies.append((*key, entry.revision, after))
-        yield *key, *change_row(change.operation, there, after)
+    for batch in sql_connection.batches(entry.changes):
+        known = sql_rows.bodies(db, ((change.kind, change.id) for change in batch))
+        for change in batch:
+            key = (change.kind, change.id)
+            there = known.get(key)
+            changes.check_operation(change, there=there is not None)
+            after = None if change.after is None else _encode(change.after)
+            if after is not None:
+                bodies.append((*key, entry.revision, after))
+            yield *key, *change_row(change.operation, there, after)
 
 
 def change_row(operation: changes.Operation, there: tuple[bytes, int] | None, after: bytes | None) -> tuple[object, ...]:
@@ -75,7 +82,7 @@ def change_row(operation: changes.Operation, there: tuple[bytes, int] | None, af
     return operation, delta.before, delta.after, previous, delta.lead, delta.trail
 
 
-def _write_entry(db: sqlite3.Connection, entry: Entry, hash: str, documents: int) -> None:
+def _write_entry(db: Connection, entry: Entry, hash: str, documents: int) -> None:
     db.execute(
         "INSERT INTO entries (revision, time, actor, on_behalf_of, request_id, reason, forced, retired, forgone, vanished,"
         " documents, hash, reverts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -100,37 +107,38 @@ def _write_entry(db: sqlite3.Connection, entry: Entry, hash: str, documents: int
 # The whole
 
 
-def write_whole(db: sqlite3.Connection, whole: Snapshot, history: Iterable[Entry]) -> None:
+def write_whole(db: Connection, whole: Snapshot, history: Iterable[Entry]) -> None:
     """A fleet, which its log leads to, in the place of everything."""
     beside = ("tombstones", "forgone", "memos", "applied")
     for table in ("tombstones_before", "forgone_before", "changes", "entries", "documents", *beside):
         db.execute(f"DELETE FROM {table}")  # noqa: S608  # names from the lines above
-    before = sqlite_rows.identity(db)
+    before = sql_rows.identity(db)
     replaced = (*before.replaced, before.epoch)
-    sqlite_rows.write_identity(db, sqlite_rows.Identity(whole.epoch, replaced, before.opened, 0, "", 0, "", ""))
+    sql_rows.write_identity(db, sql_rows.Identity(whole.epoch, replaced, before.opened, 0, "", 0, "", ""))
     for entry in history:
         append(db, entry)
-    there = sqlite_rows.snapshot(db)
+    there = sql_rows.snapshot(db)
     check_led_to(whole, there.revision, there.documents, there.tombstones)
 
 
-def write_charge(db: sqlite3.Connection, charge: Charge) -> None:
-    sqlite_rows.write_identity(db, sqlite_rows.identity(db)._replace(opened=charge.opened))
+def write_charge(db: Connection, charge: Charge) -> None:
+    whose = sql_rows.identity(db)
+    sql_rows.write_identity(db, whose._replace(opened=changes.vouched(charge.opened, whose.opened)))
     db.execute("DELETE FROM views")
     rows = ((view.endpoint, view.kind, view.field) for view in charge.views)
     db.executemany("INSERT INTO views (endpoint, kind, field) VALUES (?, ?, ?)", rows)
 
 
-def fold(db: sqlite3.Connection, before: int, digest: str | None) -> int:
+def fold(db: Connection, before: int, digest: str | None) -> int:
     """Take the entries below a revision out of the log; how many went."""
-    whose, base = sqlite_rows.identity(db), before - 1
-    check_foldable(before, sqlite_rows.end(db).revision)
+    whose, base = sql_rows.identity(db), before - 1
+    check_foldable(before, sql_rows.end(db).revision)
     if base <= whose.base:
         return 0
     about = "SELECT hash, documents, time FROM entries WHERE revision = ?"
     hash, documents, time = db.execute(about, (base,)).fetchone()
-    digest = digest or sqlite_past.state(db, base).digest
-    sqlite_rows.write_identity(
+    digest = digest or sql_past.state(db, base).digest
+    sql_rows.write_identity(
         db,
         whose._replace(base=base, base_hash=hash, base_documents=documents, base_time=time, base_digest=digest),
     )
@@ -142,14 +150,15 @@ def fold(db: sqlite3.Connection, before: int, digest: str | None) -> int:
 # Memos
 
 
-def recalled(db: sqlite3.Connection, key: str) -> Memo | None:
+def recalled(db: Connection, key: str) -> Memo | None:
     row = db.execute("SELECT key, time, digest, body FROM memos WHERE key = ?", (key,)).fetchone()
     return Memo(row[0], row[1], row[2], zlib.decompress(row[3])) if row else None
 
 
-def write_memo(db: sqlite3.Connection, memo: Memo) -> None:
+def write_memo(db: Connection, memo: Memo) -> None:
     db.execute(
-        "INSERT OR REPLACE INTO memos (key, time, digest, body) VALUES (?, ?, ?, ?)",
+        "INSERT INTO memos (key, time, digest, body) VALUES (?, ?, ?, ?) ON CONFLICT (key)"
+        " DO UPDATE SET time = excluded.time, digest = excluded.digest, body = excluded.body",
         (memo.key, memo.time, memo.digest, packed(memo.body)),
     )
 

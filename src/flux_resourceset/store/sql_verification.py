@@ -1,12 +1,11 @@
-"""A SQLite store held against itself: the chain of its log, every change, and that documents are what the log leads to.
+"""A store in a database held against itself: the chain of its log, every change, and that documents are what the log leads to.
 
 Forwards from the base, entry by entry; what is held are the documents, however long the log is.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -17,16 +16,17 @@ from flux_resourceset.store import (
     Fault,
     Verified,
     applied_to_nothing,
-    sqlite_applied,
-    sqlite_bodies,
-    sqlite_log,
-    sqlite_names,
-    sqlite_past,
-    sqlite_rows,
+    sql_applied,
+    sql_bodies,
+    sql_log,
+    sql_names,
+    sql_past,
+    sql_rows,
 )
-from flux_resourceset.store.sqlite_bodies import Kept
-from flux_resourceset.store.sqlite_names import Names
-from flux_resourceset.store.sqlite_past import State
+from flux_resourceset.store.sql_bodies import Kept
+from flux_resourceset.store.sql_connection import Connection, Row, Runs
+from flux_resourceset.store.sql_names import Found, Names
+from flux_resourceset.store.sql_past import State
 
 
 class _Named(msgspec.Struct):
@@ -42,7 +42,7 @@ class _Wrong(Exception):
         self.fault = Fault(revision, what)
 
 
-def verified(db: sqlite3.Connection) -> Verified:
+def verified(db: Connection) -> Verified:
     documents, fault = 0, None
     try:
         state = _base(db)
@@ -51,35 +51,36 @@ def verified(db: sqlite3.Connection) -> Verified:
         _compare(db, state)
     except _Wrong as wrong:
         fault = wrong.fault
-    return Verified(sqlite_rows.identity(db).base, sqlite_rows.end(db).revision, documents, fault)
+    return Verified(sql_rows.identity(db).base, sql_rows.end(db).revision, documents, fault)
 
 
-def _base(db: sqlite3.Connection) -> State:
+def _base(db: Connection) -> State:
     """What the log begins with: nothing, or what all of it undone leaves."""
-    whose = sqlite_rows.identity(db)
+    whose = sql_rows.identity(db)
     (seal,) = db.execute("SELECT seal FROM identity").fetchone()
     if seal != whose.seal or db.execute("SELECT count(*) FROM identity").fetchone() != (1,):
         raise _Wrong(whose.base, "the identity of the store is not the one that was sealed")
     if whose.base == 0:
         return State({}, Names({}, set()))
     try:
-        state = sqlite_past.state(db, whose.base)
-    except sqlite_bodies.Damage as damage:
+        state = sql_past.state(db, whose.base)
+    except sql_bodies.Damage as damage:
         raise _Wrong(damage.revision, damage.detail) from damage
     if state.digest != whose.base_digest or len(state.documents) != whose.base_documents:
         raise _Wrong(whose.base, "the rest of the log does not lead back to what it was folded into")
     return state
 
 
-def _replay(db: sqlite3.Connection, state: State) -> None:
-    whose = sqlite_rows.identity(db)
+def _replay(db: Connection, state: State) -> None:
+    whose = sql_rows.identity(db)
     revision, hash = whose.base, whose.base_hash
-    for row in db.execute(_ENTRIES):
+    made, (tombstones, forgone) = Runs(db.stream(_CHANGES)), sql_names.found(db)
+    for row in db.stream(_ENTRIES):
         revision += 1
         if row[0] != revision:
             raise _Wrong(revision, f"an entry of revision {row[0]} stands in its place")
         try:
-            entry = _entry(db, row, state)
+            entry = _entry(row, made, state)
         except (errors.Doubt, msgspec.DecodeError, msgspec.ValidationError, TypeError) as exc:
             raise _Wrong(revision, f"it cannot be read: {exc}") from exc
         hash = changes.chained(hash, entry)
@@ -89,12 +90,12 @@ def _replay(db: sqlite3.Connection, state: State) -> None:
             found = state.names.carried_out(entry)
         except (KeyError, TypeError) as exc:
             raise _Wrong(revision, f"a cluster lacks {exc}") from exc
-        if sqlite_names.found_by(db, revision) != found:
+        if Found(list(tombstones.of(revision)), list(forgone.of(revision))) != found:
             raise _Wrong(revision, "the tombstones that it found are not those that were there")
     _check_strays(db, whose.base, revision)
 
 
-def _check_strays(db: sqlite3.Connection, base: int, end: int) -> None:
+def _check_strays(db: Connection, base: int, end: int) -> None:
     for table in ("changes", "tombstones_before", "forgone_before"):
         stray = f"SELECT min(revision) FROM {table} WHERE revision <= ? OR revision > ?"  # noqa: S608  # names from the line above
         (found,) = db.execute(stray, (base, end)).fetchone()
@@ -102,24 +103,21 @@ def _check_strays(db: sqlite3.Connection, base: int, end: int) -> None:
             raise _Wrong(found, f"there is no such entry, and {table} speaks of it")
 
 
-_ENTRIES = (
-    f"SELECT {sqlite_log.ABOUT}, e.retired, e.forgone, e.vanished, e.documents, e.hash FROM entries AS e ORDER BY e.revision"  # noqa: S608  # our words
-)
+_ENTRIES = f"SELECT {sql_log.ABOUT}, e.retired, e.forgone, e.vanished, e.documents, e.hash FROM entries AS e ORDER BY e.revision"  # noqa: S608  # our words
 
 
-def _entry(db: sqlite3.Connection, row: Sequence[Any], state: State) -> Entry:
+_CHANGES = f"SELECT {sql_bodies.COLUMNS}, c.position FROM changes AS c ORDER BY c.revision, c.position"  # noqa: S608  # our words
+
+
+def _entry(row: Sequence[Any], made: Runs, state: State) -> Entry:
     """Carried out on the documents, and whole."""
     if row[6] not in (0, 1):
         raise errors.Doubt(f"forced is {row[6]}")
-    return sqlite_log.entry(row, tuple(_changes(db, row[0], state)))
+    return sql_log.entry(row, tuple(_changes(row[0], made.of(row[0]), state)))
 
 
-def _changes(db: sqlite3.Connection, revision: int, state: State) -> Iterator[Change]:
-    rows = db.execute(
-        f"SELECT c.position, {sqlite_bodies.COLUMNS} FROM changes AS c WHERE c.revision = ? ORDER BY c.position",  # noqa: S608  # our words
-        (revision,),
-    )
-    for number, (position, *columns) in enumerate(rows):
+def _changes(revision: int, rows: Iterable[Row], state: State) -> Iterator[Change]:
+    for number, (*columns, position) in enumerate(rows):
         kept = Kept._make(columns)
         key = (kept.kind, kept.id)
         previous, before = state.documents.pop(key, (None, None))
@@ -128,7 +126,7 @@ def _changes(db: sqlite3.Connection, revision: int, state: State) -> Iterator[Ch
             raise kept.misfit()
         if after is not None:
             state.documents[key] = (revision, after)
-        yield Change(*key, kept.operation, _told(kept.kind, before), sqlite_log.document(after))
+        yield Change(*key, kept.operation, _told(kept.kind, before), sql_log.document(after))
 
 
 def _told(kind: str, before: bytes | None) -> Document | None:
@@ -138,22 +136,22 @@ def _told(kind: str, before: bytes | None) -> Document | None:
     return {"cluster_dns": _named(before).cluster_dns} if kind == CLUSTERS else {}
 
 
-def _compare(db: sqlite3.Connection, state: State) -> None:
+def _compare(db: Connection, state: State) -> None:
     """What the log leads to with what is there."""
     wrong: list[Fault] = []
-    for kind, id, revision, body in db.execute("SELECT kind, id, revision, body FROM documents"):
+    for kind, id, revision, body in db.stream("SELECT kind, id, revision, body FROM documents"):
         wanted = state.documents.pop((kind, id), None)
         if wanted != (revision, body):
             wrong.append(Fault(wanted[0] if wanted else revision, f"{kind} {id!r} is not what the log leads to"))
     for (kind, id), (revision, _) in state.documents.items():
         wrong.append(Fault(revision, f"{kind} {id!r} is missing"))
-    there = sqlite_names.names(db)
+    there = sql_names.names(db)
     wrong += _unlike(there.tombstones, state.names.tombstones)
-    end = sqlite_rows.end(db).revision
+    end = sql_rows.end(db).revision
     unlike = sorted(there.forgone ^ state.names.forgone)
     wrong += [Fault(end, f"whether {kind} {id!r} may be done without is not what the log leads to") for kind, id in unlike]
-    wrong += [Fault(end, applied_to_nothing(*key)) for key in sqlite_applied.strays(db)]
-    wrong += [Fault(end, f"what was applied to {kind} {id!r} cannot be read") for kind, id in sqlite_applied.unreadable(db)]
+    wrong += [Fault(end, applied_to_nothing(*key)) for key in sql_applied.strays(db)]
+    wrong += [Fault(end, f"what was applied to {kind} {id!r} cannot be read") for kind, id in sql_applied.unreadable(db)]
     if wrong:
         first = min(wrong)
         raise _Wrong(*first)

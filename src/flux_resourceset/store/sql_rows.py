@@ -1,15 +1,17 @@
-"""What a store holds now, from the rows of SQLite: where its log stands, documents and what goes with them."""
+"""What a store holds now, from the rows of a database: where its log stands, documents and what goes with them."""
 
 from __future__ import annotations
 
 import hashlib
-import sqlite3
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
 
 from flux_resourceset import errors
 from flux_resourceset.changes import Head, Snapshot, Stored, Tombstone, View
+from flux_resourceset.store import Key, sql_connection
+from flux_resourceset.store.sql_connection import Connection
 
 _DOCUMENT_BYTES = 4096  # of one that is not large
 _BROUGHT_BYTES = 64  # of a name that an import brings along, about
@@ -37,26 +39,16 @@ class Identity(NamedTuple):
         return hashlib.sha256(msgspec.json.encode(tuple(self))).hexdigest()
 
 
-def identity(db: sqlite3.Connection) -> Identity:
-    row = db.execute(
-        "SELECT epoch, replaced, opened, base, base_hash, base_documents, base_time, base_digest FROM identity"
-    ).fetchone()
-    if row is None:
-        raise errors.Doubt("the database has lost its identity; restore a backup")
-    return Identity(row[0], _names(row[1]), *row[2:])
+def identity(db: Connection) -> Identity:
+    return standing(db).whose
 
 
-def write_identity(db: sqlite3.Connection, whose: Identity) -> None:
+def write_identity(db: Connection, whose: Identity) -> None:
     db.execute(
         "UPDATE identity SET epoch = ?, replaced = ?, opened = ?, base = ?, base_hash = ?, base_documents = ?, base_time = ?,"
         " base_digest = ?, seal = ?",
         (whose.epoch, msgspec.json.encode(whose.replaced).decode(), *whose[2:], whose.seal),
     )
-
-
-def head(db: sqlite3.Connection) -> Head:
-    whose, newest = identity(db), end(db)
-    return Head(whose.epoch, newest.revision, newest.hash)
 
 
 class End(NamedTuple):
@@ -65,18 +57,50 @@ class End(NamedTuple):
     documents: int  # how many there are
 
 
-def end(db: sqlite3.Connection) -> End:
-    """Where the log ends; one without entries ends at its base."""
-    row = db.execute("SELECT revision, hash, documents FROM entries ORDER BY revision DESC LIMIT 1").fetchone()
-    if row is not None:
-        return End(*row)
-    whose = identity(db)
-    return End(whose.base, whose.base_hash, whose.base_documents)
+class Standing(NamedTuple):
+    whose: Identity
+    end: End
+
+    @property
+    def head(self) -> Head:
+        return Head(self.whose.epoch, self.end.revision, self.end.hash)
 
 
-def continues(db: sqlite3.Connection, known: Head) -> bool:
+_STANDING = (
+    "SELECT epoch, replaced, opened, base, base_hash, base_documents, base_time, base_digest, revision, hash, documents"
+    " FROM identity LEFT JOIN (SELECT revision, hash, documents FROM entries ORDER BY revision DESC LIMIT 1) AS newest ON true"
+)
+
+
+def standing(db: Connection) -> Standing:
+    """Whose log it is, and where it ends; one without entries ends at its base."""
+    row = db.execute(_STANDING).fetchone()
+    if row is None:
+        raise errors.Doubt("the database has lost its identity; restore a backup")
+    whose = Identity(row[0], _names(row[1]), *row[2:8])
+    if row[8] is None:
+        return Standing(whose, End(whose.base, whose.base_hash, whose.base_documents))
+    return Standing(whose, End(*row[8:]))
+
+
+def head(db: Connection) -> Head:
+    return standing(db).head
+
+
+def end(db: Connection) -> End:
+    return standing(db).end
+
+
+def continues(db: Connection, known: Head) -> bool:
     """Whether the log goes on from a head, or ends there."""
-    whose = identity(db)
+    return goes_on(db, standing(db), known)
+
+
+def goes_on(db: Connection, now: Standing, known: Head) -> bool:
+    """The same where it is known how it stands."""
+    whose = now.whose
+    if known == now.head:
+        return True
     if whose.epoch != known.epoch or known.revision < whose.base:
         return False
     if known.revision == whose.base:
@@ -85,9 +109,10 @@ def continues(db: sqlite3.Connection, known: Head) -> bool:
     return row is not None and row[0] == known.hash
 
 
-def check_whole(db: sqlite3.Connection, path: object) -> None:
+def check_whole(db: Connection, path: object) -> None:
     """The log has no gaps, and the documents are those that it speaks of. Grows with documents, and a little with the log."""
-    base, newest = identity(db).base, end(db)
+    whose, newest = standing(db)
+    base = whose.base
     first, count = db.execute("SELECT min(revision), count(*) FROM entries").fetchone()
     if newest.revision - base != count or (count and first != base + 1):
         since = f" since revision {base}" if base else ""
@@ -97,9 +122,9 @@ def check_whole(db: sqlite3.Connection, path: object) -> None:
     if wanted != found:
         raise errors.Doubt(f"{path} has {found} documents, and its log speaks of {wanted}; restore a backup")
     unlike = db.execute(
-        "SELECT kind, id FROM documents WHERE revision IS NOT coalesce("
+        "SELECT kind, id FROM documents WHERE revision <> coalesce("
         "(SELECT max(c.revision) FROM changes AS c WHERE c.kind = documents.kind AND c.id = documents.id),"
-        " CASE WHEN revision <= ? THEN revision END) LIMIT 1",  # what last changed it may be folded away
+        " CASE WHEN revision <= ? THEN revision END, -1) LIMIT 1",  # what last changed it may be folded away
         (base,),
     ).fetchone()
     if unlike:
@@ -109,10 +134,11 @@ def check_whole(db: sqlite3.Connection, path: object) -> None:
 # Reading
 
 
-def snapshot(db: sqlite3.Connection) -> Snapshot:
-    whose, at = identity(db), head(db)
+def snapshot(db: Connection) -> Snapshot:
+    now = standing(db)
+    whose, at = now.whose, now.head
     documents: dict[str, dict[str, Stored]] = {}
-    for kind, id, revision, body in db.execute("SELECT kind, id, revision, body FROM documents ORDER BY kind, id"):
+    for kind, id, revision, body in db.stream("SELECT kind, id, revision, body FROM documents ORDER BY kind, id"):
         documents.setdefault(kind, {})[id] = Stored(_decode(body), revision)
     tombstones = db.execute("SELECT dns, id, revision FROM tombstones ORDER BY dns").fetchall()
     forgone = db.execute("SELECT kind, id FROM forgone").fetchall()
@@ -130,25 +156,31 @@ def snapshot(db: sqlite3.Connection) -> Snapshot:
     )
 
 
-def views(db: sqlite3.Connection) -> tuple[View, ...]:
+def views(db: Connection) -> tuple[View, ...]:
     return tuple(View(*row) for row in db.execute("SELECT endpoint, kind, field FROM views ORDER BY endpoint"))
 
 
-def document(db: sqlite3.Connection, kind: str, id: str) -> Stored | None:
-    row = db.execute("SELECT body, revision FROM documents WHERE kind = ? AND id = ?", (kind, id)).fetchone()
-    return Stored(_decode(row[0]), row[1]) if row else None
+def documents(db: Connection, keys: Iterable[Key]) -> dict[Key, Stored]:
+    """Those of them that there are."""
+    return {key: Stored(_decode(body), revision) for key, (body, revision) in bodies(db, keys).items()}
 
 
-def has_more(db: sqlite3.Connection, after: int, few: int) -> bool:
+def bodies(db: Connection, keys: Iterable[Key]) -> dict[Key, tuple[bytes, int]]:
+    """The same as they are kept, and the revision that last changed each."""
+    statement = "SELECT kind, id, body, revision FROM documents WHERE (kind, id) IN "
+    return {(kind, id): (body, revision) for kind, id, body, revision in sql_connection.of_keys(db, keys, statement.__add__)}
+
+
+def has_more(db: Connection, after: int, few: int) -> bool:
     """Whether the log behind a revision changes, or brings along, more than a few, or few that are large. Grows with these."""
     first = "SELECT lead + length(after) + trail AS size FROM changes WHERE revision > ? LIMIT ?"
-    count, size = db.execute(f"SELECT count(*), total(size) FROM ({first})", (after, few + 1)).fetchone()  # noqa: S608  # our words
+    count, size = db.execute(f"SELECT count(*), coalesce(sum(size), 0) FROM ({first}) AS first_ones", (after, few + 1)).fetchone()  # noqa: S608  # our words
     (brought,) = db.execute(
-        "SELECT total(length(retired)) + total(length(forgone)) FROM entries WHERE revision > ?", (after,)
+        "SELECT coalesce(sum(length(retired)), 0) + coalesce(sum(length(forgone)), 0) FROM entries WHERE revision > ?", (after,)
     ).fetchone()
     return bool(count > few or size > few * _DOCUMENT_BYTES or brought > few * _BROUGHT_BYTES)
 
 
-def changed(db: sqlite3.Connection, after: int) -> frozenset[tuple[str, str]]:
+def changed(db: Connection, after: int) -> frozenset[tuple[str, str]]:
     """Kind and id of every document that was changed behind a revision. A microsecond or two for each."""
-    return frozenset(db.execute("SELECT kind, id FROM changes WHERE revision > ?", (after,)))
+    return frozenset(db.stream("SELECT kind, id FROM changes WHERE revision > ?", (after,)))

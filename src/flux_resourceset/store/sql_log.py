@@ -1,18 +1,18 @@
-"""The change log as rows of SQLite: any stretch of it, and what a query asks for."""
+"""The change log as rows of a database: any stretch of it, and what a query asks for."""
 
 from __future__ import annotations
 
 import itertools
 import operator
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from flux_resourceset.changes import Change, Decommissioned, Document, Entry, Forgone, Query
-from flux_resourceset.store import sqlite_bodies
-from flux_resourceset.store.sqlite_bodies import Bodies, Kept
+from flux_resourceset.store import sql_bodies, sql_connection
+from flux_resourceset.store.sql_bodies import Bodies, Kept
+from flux_resourceset.store.sql_connection import Connection
 
 ABOUT = "e.revision, e.time, e.actor, e.on_behalf_of, e.request_id, e.reason, e.forced, e.reverts"
 
@@ -22,7 +22,7 @@ _forgone = msgspec.json.Decoder(tuple[Forgone, ...]).decode
 _names = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
-def entries(db: sqlite3.Connection, after: int, until: int | None = None, *, followed: bool = False) -> list[Entry]:
+def entries(db: Connection, after: int, until: int | None = None, *, followed: bool = False) -> list[Entry]:
     """The log above a revision, up to and including another one or else to its end, oldest first; for those who follow it
     without what documents were before. It is read backwards: the documents that are there tell what they were."""
     where, values = "e.revision > ?", [after]
@@ -38,7 +38,7 @@ class Matching(NamedTuple):
     changes: int
 
 
-def matching(db: sqlite3.Connection, query: Query) -> list[Matching]:
+def matching(db: Connection, query: Query) -> list[Matching]:
     """Which entries a query asks for, in its order."""
     where, values = _where(query)
     order = "ASC" if query.ascending else "DESC"
@@ -52,24 +52,23 @@ def matching(db: sqlite3.Connection, query: Query) -> list[Matching]:
     return [Matching(*row) for row in rows]
 
 
-def chosen(db: sqlite3.Connection, revisions: Sequence[int], bodies: Bodies, *, ascending: bool) -> list[Entry]:
+def chosen(db: Connection, revisions: Sequence[int], bodies: Bodies, *, ascending: bool) -> list[Entry]:
     """Those with these revisions; one page after the other, the bodies are those of the page before."""
     where = f"e.revision IN ({', '.join('?' * len(revisions))})"
     return list(_read(db, where, revisions, bodies, ascending=ascending))
 
 
-def signatures(db: sqlite3.Connection, revisions: Iterable[int]) -> dict[int, Entry]:
+def signatures(db: Connection, revisions: Iterable[int]) -> dict[int, Entry]:
     """Those of them that there are, without what they changed and brought along."""
-    statement = f"SELECT {ABOUT}, NULL, NULL, NULL FROM entries AS e WHERE e.revision = ?"  # noqa: S608  # our words
-    rows = (db.execute(statement, (revision,)).fetchone() for revision in revisions)
-    return {row[0]: entry(row, ()) for row in rows if row}
+    statement = f"SELECT {ABOUT}, NULL, NULL, NULL FROM entries AS e WHERE e.revision IN "  # noqa: S608  # our words
+    return {row[0]: entry(row, ()) for row in sql_connection.of_values(db, revisions, statement.__add__)}
 
 
-def touches(db: sqlite3.Connection, kind: str, id: str, before: int | None, limit: int) -> list[Entry]:
+def touches(db: Connection, kind: str, id: str, before: int | None, limit: int) -> list[Entry]:
     """The entries that changed a document, newest first, each as far as this is concerned."""
     where, values = "c.kind = ? AND c.id = ? AND c.revision < ?", (kind, id, 2**63 - 1 if before is None else before)
     rows = db.execute(
-        f"SELECT {ABOUT}, NULL, NULL, NULL, {sqlite_bodies.COLUMNS}, NULL"  # noqa: S608  # our words
+        f"SELECT {ABOUT}, NULL, NULL, NULL, {sql_bodies.COLUMNS}, NULL"  # noqa: S608  # our words
         f" FROM changes AS c JOIN entries AS e ON e.revision = c.revision WHERE {where} ORDER BY c.revision DESC LIMIT ?",
         (*values, limit),
     )
@@ -78,15 +77,15 @@ def touches(db: sqlite3.Connection, kind: str, id: str, before: int | None, limi
 
 
 def _read(
-    db: sqlite3.Connection, where: str, values: Sequence[object], bodies: Bodies, *, ascending: bool, followed: bool = False
+    db: Connection, where: str, values: Sequence[object], bodies: Bodies, *, ascending: bool, followed: bool = False
 ) -> Iterator[Entry]:
     """Entries with their changes, in one walk over both tables. What may be large stands in the first row of an entry only, and
     the body of a document in the row of its last change only."""
     first = "coalesce(c.position, 0) = 0"
-    rows = db.execute(
+    rows = db.stream(
         f"SELECT {ABOUT},"  # noqa: S608  # our words
         f" CASE WHEN {first} THEN e.retired END, CASE WHEN {first} THEN e.forgone END, CASE WHEN {first} THEN e.vanished END,"
-        f" {sqlite_bodies.COLUMNS}, d.body"
+        f" {sql_bodies.COLUMNS}, d.body"
         " FROM entries AS e LEFT JOIN changes AS c ON c.revision = e.revision"
         " LEFT JOIN documents AS d ON c.operation = 'update' AND d.kind = c.kind AND d.id = c.id AND d.revision = c.revision"
         f" WHERE {where} ORDER BY e.revision {'ASC' if ascending else 'DESC'}, c.position",
@@ -96,10 +95,11 @@ def _read(
         yield _entry(db, of_entry, bodies, followed=followed)
 
 
-def _entry(db: sqlite3.Connection, rows: Iterator[Sequence[Any]], bodies: Bodies, *, followed: bool) -> Entry:
-    first = next(rows)
-    made = itertools.chain([first], rows) if first[11] is not None else ()  # an entry may bring names only
-    return entry(first, tuple(_change(db, Kept._make(row[11:20]), row[20], bodies, followed=followed) for row in made))
+def _entry(db: Connection, rows: Iterator[Sequence[Any]], bodies: Bodies, *, followed: bool) -> Entry:
+    listed = list(rows)
+    made = [(Kept._make(row[11:20]), row[20]) for row in listed if row[11] is not None]  # an entry may bring names only
+    bodies.find(db, made)
+    return entry(listed[0], tuple(_change(db, kept, present, bodies, followed=followed) for kept, present in made))
 
 
 def entry(row: Sequence[Any], made: tuple[Change, ...]) -> Entry:
@@ -121,7 +121,7 @@ def entry(row: Sequence[Any], made: tuple[Change, ...]) -> Entry:
     )
 
 
-def _change(db: sqlite3.Connection, kept: Kept, present: bytes | None, bodies: Bodies, *, followed: bool) -> Change:
+def _change(db: Connection, kept: Kept, present: bytes | None, bodies: Bodies, *, followed: bool) -> Change:
     before, after = bodies.of(db, kept, present)
     return Change(kept.kind, kept.id, kept.operation, None if followed else document(before), document(after))
 

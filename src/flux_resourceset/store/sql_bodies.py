@@ -1,4 +1,4 @@
-"""The log's changes as they are kept in SQLite, and the bodies of documents before and after each of them.
+"""The log's changes as they are kept in a database, and the bodies of documents before and after each of them.
 
 An update is kept as a delta, so a body of the past is found from one that is known: from the present, or from the one that
 was found last. Whoever reads one change of a document after the other, in either direction, goes a step for each.
@@ -6,14 +6,14 @@ was found last. Whoever reads one change of a document after the other, in eithe
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from flux_resourceset import errors
 from flux_resourceset.changes import Operation
-from flux_resourceset.store import Key
+from flux_resourceset.store import Key, sql_connection, sql_rows
 from flux_resourceset.store.deltas import Delta, Misfit
+from flux_resourceset.store.sql_connection import Connection
 
 COLUMNS = "c.revision, c.kind, c.id, c.operation, c.previous, c.lead, c.trail, c.before, c.after"
 
@@ -93,15 +93,28 @@ class Bodies:
         self._above = above  # no change up to there is going to be looked at
         self._spans: dict[Key, _Span] = {}
 
-    def of(self, db: sqlite3.Connection, kept: Kept, present: bytes | None) -> tuple[bytes | None, bytes | None]:
-        """Before and after a change; the present body where it is the last one."""
+    def find(self, db: Connection, made: Iterable[tuple[Kept, bytes | None]]) -> None:
+        """What documents became by the changes of an entry, given with present bodies where these are the last ones: of all
+        that nothing is known of, in one go."""
+        wanted: dict[Key, int] = {}
+        for kept, present in made:
+            if kept.operation == "update" and present is None and (kept.kind, kept.id) not in self._spans:
+                wanted[kept.kind, kept.id] = kept.revision
+        found: dict[Key, bytes | None] = {key: body for key, (body, _) in sql_rows.bodies(db, wanted).items()}
+        for each in of_documents(db, wanted, max(wanted.values(), default=0)):
+            found[each.kind, each.id] = each.undone(found.get((each.kind, each.id)))
+        for key, revision in wanted.items():
+            self._spans[key] = _Span(revision, revision, found.get(key))
+
+    def of(self, db: Connection, kept: Kept, present: bytes | None) -> tuple[bytes | None, bytes | None]:
+        """Before and after a change that was looked for; the present body where it is the last one."""
         key = (kept.kind, kept.id)
         if kept.operation == "update":
             span = self._spans.get(key)
             if span is not None and kept.previous is not None and span.low <= kept.previous <= span.high:
                 before, after = span.body, kept.applied(span.body)
             else:
-                after = present if present is not None else self._after(db, kept, span)
+                after = present if present is not None or span is None else self._after(db, kept, span)
                 before = kept.undone(after)
         else:
             before, after = kept.before, kept.applied(kept.before)
@@ -116,40 +129,36 @@ class Bodies:
         else:
             self._spans.pop(key, None)
 
-    def _after(self, db: sqlite3.Connection, kept: Kept, span: _Span | None) -> bytes | None:
-        if span is not None and span.low <= kept.revision <= span.high:
-            return span.body
-        if span is not None and span.high < kept.revision:
-            body = span.body
+    def _after(self, db: Connection, kept: Kept, span: _Span) -> bytes | None:
+        body = span.body
+        if span.high < kept.revision:
             for each in of_document(db, kept.kind, kept.id, span.high, kept.revision, ascending=True):
                 body = each.applied(body)
-            return body
-        start, until = (span.body, span.low) if span is not None else (present_body(db, kept.kind, kept.id), None)
-        for each in of_document(db, kept.kind, kept.id, kept.revision, until):
-            start = each.undone(start)
-        return start
+        elif kept.revision < span.low:
+            for each in of_document(db, kept.kind, kept.id, kept.revision, span.low):
+                body = each.undone(body)
+        return body
 
 
-def present_body(db: sqlite3.Connection, kind: str, id: str) -> bytes | None:
-    row = db.execute("SELECT body FROM documents WHERE kind = ? AND id = ?", (kind, id)).fetchone()
-    return row[0] if row else None
-
-
-def of_document(
-    db: sqlite3.Connection, kind: str, id: str, after: int, until: int | None = None, *, ascending: bool = False
-) -> Iterator[Kept]:
-    """The changes of a document above a revision, up to and including another one or else all."""
+def of_document(db: Connection, kind: str, id: str, after: int, until: int, *, ascending: bool = False) -> Iterator[Kept]:
+    """The changes of a document above a revision, up to and including another one."""
     rows = db.execute(
         f"SELECT {COLUMNS} FROM changes AS c WHERE c.kind = ? AND c.id = ? AND c.revision > ?"  # noqa: S608  # our words
         f" AND c.revision <= ? ORDER BY c.revision {'ASC' if ascending else 'DESC'}",
-        (kind, id, after, until if until is not None else 2**63 - 1),
+        (kind, id, after, until),
     )
     return map(Kept._make, rows)
 
 
-def newest_first(db: sqlite3.Connection, after: int) -> Iterator[Kept]:
+def of_documents(db: Connection, keys: Iterable[Key], after: int) -> Iterator[Kept]:
+    """The changes of any number of documents above a revision, those of each newest first."""
+    statement = f"SELECT {COLUMNS} FROM changes AS c WHERE (c.kind, c.id) IN {{}} AND c.revision > ? ORDER BY c.revision DESC"  # noqa: S608  # our words
+    return map(Kept._make, sql_connection.of_keys(db, keys, statement.format, after))
+
+
+def newest_first(db: Connection, after: int) -> Iterator[Kept]:
     """All changes above a revision."""
-    rows = db.execute(
+    rows = db.stream(
         f"SELECT {COLUMNS} FROM changes AS c WHERE c.revision > ? ORDER BY c.revision DESC, c.position DESC",  # noqa: S608  # our words
         (after,),
     )
