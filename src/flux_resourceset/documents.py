@@ -152,8 +152,14 @@ def _cluster_violations(kinds: Kinds, cluster: Document, kept: Document) -> Iter
     elsewhere = {reference.get("id") for references in kept.values() for reference in _objects(references)}
     assigned: dict[str, str] = {}
     for name, kind in kinds.by_field.items():
+        references = _objects(cluster.get(name))
+        ids = [id for reference in references if isinstance(id := reference.get("id"), str)]
+        listed = dict.fromkeys(ids, name)
+        if len(listed) == len(ids) and (not kind.patches or assigned.keys().isdisjoint(listed)):  # as it mostly is
+            assigned |= listed if kind.patches else {}
+            continue
         seen: set[str] = set()
-        for position, reference in enumerate(_objects(cluster.get(name))):
+        for position, reference in enumerate(references):
             id = reference.get("id")
             if not isinstance(id, str):
                 continue

@@ -8,7 +8,7 @@ Step = str | int
 
 
 def pointer(steps: Iterable[Step]) -> str:
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+    return "".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps])
 
 
 def steps(pointer: str) -> list[str]:

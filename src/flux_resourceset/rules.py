@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -101,8 +101,7 @@ def misnamed(
         changed = {id: values for id, values in patches.items() if same.get(id) is not values}
         for reference, values in _patched(kind, cluster, changed) if hint and changed else ():
             id = reference["id"]
-            merged = {**(get(kind.name, id) or {}), **{name: value for name, value in reference.items() if value is not None}}
-            if hint and all(merged.get(name) == value for name, value in hint.where.items()):
+            if hint and _is_where(hint.where, get(kind.name, id) or {}, reference):
                 syntax = formats.FORMATS[hint.format]
                 said = "".join(f", as {name} of the {kind.singular} is {value}" for name, value in hint.where.items())
                 for key, value in values.items():
@@ -110,6 +109,15 @@ def misnamed(
                         yield Violation(pointer(["patches", id, key]), syntax.message + said)
                     elif isinstance(value, list) and hint.format != "helm-path":
                         yield Violation(pointer(["patches", id, key]), "must be a text, a number, true or false" + said)
+
+
+def _is_where(where: Mapping[str, Any], definition: Document, reference: Document) -> bool:
+    """Whether the two together say so; what a reference has beats the definition, unless it is null."""
+    for name, value in where.items():
+        own = reference.get(name)
+        if (definition.get(name) if own is None else own) != value:
+            return False
+    return True
 
 
 def _patched(kind: Referenced, cluster: Document, patches: Document) -> Iterator[tuple[Document, Document]]:

@@ -33,6 +33,8 @@ def harmless(text: str) -> str:
 
 def escaped(text: str) -> str:
     """The same for JSON, and for double quotes of YAML: what they say stays, and so do their lines."""
+    if text.isascii() and "\x7f" not in text:
+        return text
     return steering().sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
