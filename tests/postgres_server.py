@@ -67,7 +67,7 @@ def _account() -> dict[str, Any]:
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
 
 
-def _give(path: Path) -> None:
+def give(path: Path) -> None:
     """A file or directory to whoever runs it."""
     account = _account()
     if account:
@@ -77,7 +77,7 @@ def _give(path: Path) -> None:
 def directory(prefix: str = "flux-resourceset-postgres-") -> Path:
     """A new one, which whoever runs it can reach and own."""
     made = Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp"))  # a name that is short enough for a socket
-    _give(made)
+    give(made)
     return made
 
 

@@ -126,7 +126,7 @@ class Home:
             data = found["data"]
             return bool(data["version"].partition("+")[0] == version and json.loads(data["values"]) == values)
 
-        return self.kube.wait_for_object("configmap", f"{id}-values", id, where=as_expected, timeout=60)
+        return self.kube.wait_for_object("configmap", f"{id}-values", id, where=as_expected)
 
     def inventory(self, view: str) -> set[str]:
         """What the ResourceSet of a view holds."""

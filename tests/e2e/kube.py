@@ -14,6 +14,7 @@ Object = dict[str, Any]
 T = TypeVar("T")
 
 POLL_SECONDS = 0.2
+PATIENCE_SECONDS = 240.0  # it only ends a test that hangs: beside other suites on two cores a minute was not always enough
 NAMESPACE = "flux-system"
 _SHOWN_ON_TIMEOUT = (
     "resourcesetinputproviders.fluxcd.controlplane.io,resourcesets.fluxcd.controlplane.io,"
@@ -92,15 +93,15 @@ class Kube:
         """Asks its controller to look at the object now."""
         self.annotate(kind, name, {"reconcile.fluxcd.io/requestedAt": str(time.time_ns())}, namespace)
 
-    def wait_for(self, predicate: Callable[[], T], message: str, timeout: float = 30.0) -> T:
+    def wait_for(self, predicate: Callable[[], T], message: str) -> T:
         """Polls until the predicate answers something true, and returns it."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             answer = predicate()
             if answer:
                 return answer
             if time.monotonic() > deadline:
-                raise AssertionError(f"not within {timeout:g} s: {message}\n{self.state()}")
+                raise AssertionError(f"not within {PATIENCE_SECONDS:g} s: {message}\n{self.state()}")
             time.sleep(POLL_SECONDS)
 
     def wait_for_object(
@@ -110,7 +111,6 @@ class Kube:
         namespace: str | None = None,
         *,
         where: Callable[[Object], object] = bool,
-        timeout: float = 30.0,
     ) -> Object:
         """The object, once it is there and `where` is true of it."""
 
@@ -118,15 +118,15 @@ class Kube:
             found = self.get(kind, name, namespace)
             return found if found and where(found) else None
 
-        found = self.wait_for(look, f"{kind} {namespace or ''}/{name} as expected", timeout)
+        found = self.wait_for(look, f"{kind} {namespace or ''}/{name} as expected")
         assert found
         return found
 
-    def wait_gone(self, kind: str, name: str, namespace: str | None = None, timeout: float = 30.0) -> None:
-        self.wait_for(lambda: self.get(kind, name, namespace) is None, f"{kind} {name} deleted", timeout)
+    def wait_gone(self, kind: str, name: str, namespace: str | None = None) -> None:
+        self.wait_for(lambda: self.get(kind, name, namespace) is None, f"{kind} {name} deleted")
 
-    def wait_ready(self, kind: str, name: str, namespace: str = NAMESPACE, timeout: float = 30.0) -> Object:
-        return self.wait_for_object(kind, name, namespace, where=ready, timeout=timeout)
+    def wait_ready(self, kind: str, name: str, namespace: str = NAMESPACE) -> Object:
+        return self.wait_for_object(kind, name, namespace, where=ready)
 
     def stays(self, predicate: Callable[[], object], message: str, seconds: float) -> None:
         """Fails as soon as the predicate is false within the time: for `nothing is touched`."""
@@ -160,7 +160,18 @@ def _named(kind: str, metadata: Mapping[str, str]) -> str:
 def _described(found: Object) -> str:
     said = condition(found, "Ready")
     verdict = f"Ready={said.get('status', '?')} {said.get('reason', '')}: {said.get('message', '')[:500]}"
-    return f"  {_named(found['kind'], found['metadata'])} {verdict}"
+    return f"  {_named(found['kind'], found['metadata'])} {verdict}{_counted(found)}"
+
+
+def _counted(found: Object) -> str:
+    """What a provider hands on, what a ResourceSet holds, and whether an object is on its way out."""
+    status = found.get("status", {})
+    told = ""
+    if "exportedInputs" in status:
+        told += f"; inputs {[each.get('id') for each in status['exportedInputs']]}"
+    if found["kind"] == "ResourceSet":
+        told += f"; {len(status.get('inventory', {}).get('entries', []))} objects"
+    return told + (f"; being deleted since {since}" if (since := found["metadata"].get("deletionTimestamp")) else "")
 
 
 def _warning(event: Object) -> str:

@@ -80,7 +80,7 @@ def test_a_kustomize_component_follows_its_tag_and_its_environment(home: Home, c
     )
 
     def text(wanted: str) -> None:
-        kube.wait_for_object("configmap", "thing", "podinfo", where=lambda found: found["data"]["text"] == wanted, timeout=60)
+        kube.wait_for_object("configmap", "thing", "podinfo", where=lambda found: found["data"]["text"] == wanted)
 
     text("dev-v1.0.0")
     home.call("PATCH", f"/clusters/{DEMO}/platform_components/thing", {"oci_tag": "v1.0.0-1"})
@@ -108,7 +108,7 @@ def test_a_dependent_waits_for_what_the_cluster_has_and_not_for_what_it_lacks(ho
 
     kube.wait_for_object("helmrelease", "platform-second", NAMESPACE, where=waits)
     home.call("PATCH", "/platform_components/first", {"oci_tag": "1.0.0"})
-    kube.wait_ready("helmrelease", "platform-second", timeout=60)
+    kube.wait_ready("helmrelease", "platform-second")
 
 
 def test_a_disabled_component_is_collected_and_comes_back(home: Home, kube: Kube) -> None:
@@ -116,8 +116,8 @@ def test_a_disabled_component_is_collected_and_comes_back(home: Home, kube: Kube
     home.patch("switched", {"greeting": "hi"})
     home.released("switched", version="1.0.0", values={"greeting": "hi"})
     home.call("PATCH", f"/clusters/{DEMO}/platform_components/switched", {"enabled": False})
-    kube.wait_gone("helmrelease", "platform-switched", NAMESPACE, timeout=60)
-    kube.wait_gone("configmap", "switched-values", "switched", timeout=60)
+    kube.wait_gone("helmrelease", "platform-switched", NAMESPACE)
+    kube.wait_gone("configmap", "switched-values", "switched")
     home.call("PATCH", f"/clusters/{DEMO}/platform_components/switched", {"enabled": True})
     home.released("switched", version="1.0.0", values={"greeting": "hi"})
 
@@ -129,8 +129,8 @@ def test_an_unassigned_component_is_collected_and_its_namespace_kept(home: Home,
     home.released("leaving", version="1.0.0", values={})
     home.call("DELETE", f"/clusters/{DEMO}/platform_components/leaving")
     home.call("DELETE", f"/clusters/{DEMO}/namespaces/leaving")
-    kube.wait_gone("helmrelease", "platform-leaving", NAMESPACE, timeout=60)
-    kube.wait_gone("configmap", "leaving-values", "leaving", timeout=60)
+    kube.wait_gone("helmrelease", "platform-leaving", NAMESPACE)
+    kube.wait_gone("configmap", "leaving-values", "leaving")
     kube.wait_for(lambda: not any("leaving" in entry for entry in home.inventory("namespaces")), "the namespace is let go")
     assert "deletionTimestamp" not in (kube.get("namespace", "leaving") or {})["metadata"]
 
@@ -140,7 +140,7 @@ def test_a_namespace_that_allows_it_is_deleted_when_unassigned(home: Home, kube:
     home.call("PUT", f"/clusters/{DEMO}/namespaces/throwaway", {})
     kube.wait_for_object("namespace", "throwaway")
     home.call("DELETE", f"/clusters/{DEMO}/namespaces/throwaway")
-    kube.wait_gone("namespace", "throwaway", timeout=60)
+    kube.wait_gone("namespace", "throwaway")
 
 
 # Values that must arrive letter by letter, whatever Helm's --set or YAML would make of them.
@@ -230,7 +230,7 @@ def test_quotes_around_a_variable_do_not_keep_a_value_text(value: object, home: 
         said = condition(found, "Ready")
         return said.get("status") == "False" and "data.text" in said.get("message", "")
 
-    kube.wait_for_object("kustomization", f"platform-{name}", NAMESPACE, where=is_refused, timeout=60)
+    kube.wait_for_object("kustomization", f"platform-{name}", NAMESPACE, where=is_refused)
     home.call("DELETE", f"/clusters/{DEMO}/platform_components/{name}")
 
 
@@ -247,7 +247,7 @@ def test_a_value_is_text_where_the_manifest_makes_it_text(name: str, text: str, 
     for value in LOOKS_TYPED:
         home.patch(name, {"code": value})
         wanted = expected.format(shown(value))
-        kube.wait_for_object("configmap", name, "podinfo", where=lambda f, w=wanted: f["data"]["text"] == w, timeout=60)  # type: ignore[misc]  # mypy cannot type a default of a lambda
+        kube.wait_for_object("configmap", name, "podinfo", where=lambda f, w=wanted: f["data"]["text"] == w)  # type: ignore[misc]  # mypy cannot type a default of a lambda
 
 
 def test_lines_take_any_text(home: Home, kube: Kube) -> None:
@@ -255,4 +255,4 @@ def test_lines_take_any_text(home: Home, kube: Kube) -> None:
     for value in ('it\'s #1: "ü" {x}', "C:\\temp", "${HOME} $x", "- a", "a: b"):
         home.patch("any-text", {"code": value})
         wanted = f"code: {value}\nagain: {value}\n"
-        kube.wait_for_object("configmap", "any-text", "podinfo", where=lambda f, w=wanted: f["data"]["text"] == w, timeout=60)  # type: ignore[misc]  # mypy cannot type a default of a lambda
+        kube.wait_for_object("configmap", "any-text", "podinfo", where=lambda f, w=wanted: f["data"]["text"] == w)  # type: ignore[misc]  # mypy cannot type a default of a lambda

@@ -156,7 +156,7 @@ def test_a_cluster_runs_the_environment_the_path_and_the_tag_that_it_is_given(ho
             container = found["spec"]["template"]["spec"]["containers"][0]
             return bool(container["image"] == image and found["spec"]["replicas"] == replicas)
 
-        kube.wait_for_object("deployment", "grafana", "grafana", where=as_wanted, timeout=60)
+        kube.wait_for_object("deployment", "grafana", "grafana", where=as_wanted)
 
     runs(f"{old}/dev", 1)
     # an upgrade of this cluster alone, in a newer artifact: both axes at once
@@ -165,5 +165,5 @@ def test_a_cluster_runs_the_environment_the_path_and_the_tag_that_it_is_given(ho
     home.call("PATCH", f"/clusters/{DEMO}/platform_components/grafana", {"oci_tag": "v1.1.0-rc1", "component_path": new})
     runs(f"{new}/uat", 2)
     home.call("DELETE", f"/clusters/{DEMO}/platform_components/grafana")
-    kube.wait_gone("deployment", "grafana", "grafana", timeout=60)
+    kube.wait_gone("deployment", "grafana", "grafana")
     assert "deletionTimestamp" not in (kube.get("namespace", "grafana") or {})["metadata"]

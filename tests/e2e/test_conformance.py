@@ -89,16 +89,14 @@ def of_view(home: Home, view: str, **spec: Any) -> Object:
     return provider(home.proxy.url, f"/api/v2/flux/clusters/{DNS}/{view}", **spec)
 
 
-def exported(kube: Kube, asking: Object, where: Callable[[list[Object]], object] = bool, timeout: float = 30) -> Object:
+def exported(kube: Kube, asking: Object, where: Callable[[list[Object]], object] = bool) -> Object:
     """The provider, once it is ready and has exported what is expected."""
     kube.apply([asking])
 
     def as_expected(found: Object) -> bool:
         return ready(found) and bool(where(found["status"].get("exportedInputs", [])))
 
-    return kube.wait_for_object(
-        "resourcesetinputprovider", asking["metadata"]["name"], NAMESPACE, where=as_expected, timeout=timeout
-    )
+    return kube.wait_for_object("resourcesetinputprovider", asking["metadata"]["name"], NAMESPACE, where=as_expected)
 
 
 def is_refused(found: Object) -> bool:
@@ -241,7 +239,7 @@ def test_ten_thousand_inputs_are_taken_and_one_more_is_an_error_not_a_shorter_li
     ):
         asking = provider(server.url, "/api/v2/flux/clusters", every="1h")  # its status is large, and a poll of it not cheap
         name = asking["metadata"]["name"]
-        whole = exported(kube, asking, where=lambda inputs: len(inputs) == MAX_INPUTS, timeout=60)
+        whole = exported(kube, asking, where=lambda inputs: len(inputs) == MAX_INPUTS)
         assert whole["status"]["exportedInputs"][-1]["id"] == f"c{MAX_INPUTS - 1:05}"
         assert client.post("/clusters", json=cluster(MAX_INPUTS)).status_code == 201
         assert client.get("/api/v2/flux/clusters").status_code == 422

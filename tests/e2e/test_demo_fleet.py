@@ -14,7 +14,7 @@ def values_configmap(kube: Kube, id: str) -> Object:
 
 def test_the_demo_data_arrives(home: Home, kube: Kube) -> None:
     for id in ("cert-manager", "traefik", "podinfo"):
-        kube.wait_ready("helmrelease", f"platform-{id}", timeout=60)
+        kube.wait_ready("helmrelease", f"platform-{id}")
         namespace = kube.get("namespace", id)
         assert namespace is not None
         assert namespace["metadata"]["labels"]["app"] == id
@@ -39,7 +39,7 @@ def test_patch_values_reach_the_deployment(home: Home, kube: Kube) -> None:
         wanted = {"PODINFO_UI_COLOR": "#3b82f6", "PODINFO_UI_MESSAGE": "Hello from CLI patch"}
         return bool(found["spec"]["replicas"] == 3 and environment == wanted)
 
-    kube.wait_for_object("deployment", "podinfo", "podinfo", where=patched, timeout=60)
+    kube.wait_for_object("deployment", "podinfo", "podinfo", where=patched)
     assert values_configmap(kube, "podinfo")["data"]["ui.color"] == "#3b82f6"
 
 

@@ -126,7 +126,7 @@ def test_two_clusters_get_different_states_from_one_server(
     ):
         second = Home(home.server, home.proxy, plane.kube, charts, home.directory, home.environment)
         second.join("second")
-        plane.kube.wait_for_object("namespace", "only-second", timeout=60)
+        plane.kube.wait_for_object("namespace", "only-second")
         plane.kube.wait_for_object("namespace", "podinfo")
         assert plane.kube.get("clusterrolebinding", "platform-admins") is None
     assert home.kube.get("namespace", "only-second") is None
@@ -144,19 +144,19 @@ def test_a_decommissioned_cluster_is_emptied(home: Home, kube: Kube) -> None:
     home.call("POST", "/clusters", {**cluster, **references})
     home.join("doomed")
     try:
-        kube.wait_ready("helmrelease", "platform-doomed", timeout=60)
+        kube.wait_ready("helmrelease", "platform-doomed")
         kube.wait_for_object("clusterrolebinding", "doomed")
         # Flux Operator forgets what it made in a run that is still deleting other things when the next answer
         # comes (docs/bootstrap.md, "Decommission"): let the run that made this cluster end first.
         for view in VIEWS:
-            kube.wait_for(lambda view=view: holds_only(home, view, "doomed"), f"{view} of doomed and no others", timeout=60)  # type: ignore[misc]  # mypy cannot type a default of a lambda
+            kube.wait_for(lambda view=view: holds_only(home, view, "doomed"), f"{view} of doomed and no others")  # type: ignore[misc]  # mypy cannot type a default of a lambda
         home.call("DELETE", "/clusters/doomed")
-        kube.wait_for(lambda: not any(home.everything().values()), "all three inventories are empty", timeout=60)
-        kube.wait_gone("helmrelease", "platform-doomed", NAMESPACE, timeout=60)
+        kube.wait_for(lambda: not any(home.everything().values()), "all three inventories are empty")
+        kube.wait_gone("helmrelease", "platform-doomed", NAMESPACE)
         kube.wait_gone("clusterrolebinding", "doomed")
-        kube.wait_gone("namespace", "doomed", timeout=90)
+        kube.wait_gone("namespace", "doomed")
     finally:
         home.join(DEMO)
     for view in VIEWS:
-        kube.wait_for(lambda view=view: bool(home.inventory(view)), f"{view} are back", timeout=60)  # type: ignore[misc]  # mypy cannot type a default of a lambda
-    kube.wait_ready("helmrelease", "platform-podinfo", timeout=90)
+        kube.wait_for(lambda view=view: bool(home.inventory(view)), f"{view} are back")  # type: ignore[misc]  # mypy cannot type a default of a lambda
+    kube.wait_ready("helmrelease", "platform-podinfo")

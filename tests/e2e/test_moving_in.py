@@ -105,8 +105,8 @@ class Move:
         return str((self.kube.get("configmap", "limits", SHOP) or {})["metadata"]["labels"][OWNER])
 
     def wait_owner(self, kustomization: str, histories: Histories) -> None:
-        self.kube.wait_for(lambda: self.histories() == histories, f"{histories}", timeout=60)
-        self.kube.wait_for(lambda: self.owner_of_limits() == kustomization, f"{kustomization} has the labels", timeout=60)
+        self.kube.wait_for(lambda: self.histories() == histories, f"{histories}")
+        self.kube.wait_for(lambda: self.owner_of_limits() == kustomization, f"{kustomization} has the labels")
 
 
 def revisions(last: int) -> Histories:
@@ -164,9 +164,9 @@ def old_fleet(move: Move) -> None:
         {"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "OCIRepository", "metadata": named("fleet"), "spec": source},
         {"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": named("apps"), "spec": apps},
     ])  # fmt: skip
-    move.kube.wait_ready("helmrelease", "storefront", SHOP, timeout=60)
-    move.kube.wait_ready("helmrelease", "cache", timeout=60)
-    move.kube.wait_ready(KUSTOMIZATION, "policies", timeout=60)
+    move.kube.wait_ready("helmrelease", "storefront", SHOP)
+    move.kube.wait_ready("helmrelease", "cache")
+    move.kube.wait_ready(KUSTOMIZATION, "policies")
     move.wait_owner("policies", revisions(1))
     move.kube.patch("helmrelease", "cache", {"spec": {"suspend": True}}, NAMESPACE)  # not in Git, so it does not last
     move.kube.reconcile(KUSTOMIZATION, "apps")
@@ -263,7 +263,7 @@ def test_a_fleet_moves_in_and_nothing_is_installed_anew(move: Move) -> None:
 
     for id in ("storefront", "cache", "policies"):
         move.session.run(f"flux-resourceset-cli component unassign {id} --cluster {CLUSTER}")
-    kube.wait_for(lambda: not move.identities().keys() & before.keys(), "now they are uninstalled", timeout=60)
+    kube.wait_for(lambda: not move.identities().keys() & before.keys(), "now they are uninstalled")
     kube.wait_for(lambda: move.histories() == ([], []), "with their histories")
     kept = (kube.get("namespace", SHOP) or {})["metadata"]
     assert (kept["uid"], "deletionTimestamp" in kept) == (namespace, False)
@@ -276,10 +276,10 @@ def test_a_release_of_helm_itself_is_adopted_and_survives_an_upgrade_that_fails(
     def failed(found: Object) -> bool:
         return condition(found, "Stalled").get("reason") == "MissingRollbackTarget"
 
-    joined.kube.wait_for_object("helmrelease", "platform-manual", NAMESPACE, where=failed, timeout=60)
+    joined.kube.wait_for_object("helmrelease", "platform-manual", NAMESPACE, where=failed)
     assert (joined.identities()["Deployment/manual"], joined.history("manual", SHOP)[0]) == (before, (1, "deployed"))
     joined.session.run(f"flux-resourceset-cli component patch manual --cluster {CLUSTER} --unset replicaCount")
-    joined.kube.wait_ready("helmrelease", "platform-manual", timeout=60)
+    joined.kube.wait_ready("helmrelease", "platform-manual")
     assert joined.identities()["Deployment/manual"] == before
     assert joined.history("manual", SHOP)[-1][1] == "deployed"
 
@@ -287,7 +287,7 @@ def test_a_release_of_helm_itself_is_adopted_and_survives_an_upgrade_that_fails(
 def test_in_another_storage_namespace_the_history_begins_anew(joined: Move) -> None:
     before = installed_by_helm(joined, "stray")
     assigned(joined, "stray", {})
-    joined.kube.wait_ready("helmrelease", "platform-stray", timeout=60)
+    joined.kube.wait_ready("helmrelease", "platform-stray")
     assert joined.history("stray", SHOP) == joined.history("stray", NAMESPACE) == [(1, "deployed")]
     assert joined.identities()["Deployment/stray"] == before
 
@@ -295,14 +295,14 @@ def test_in_another_storage_namespace_the_history_begins_anew(joined: Move) -> N
 def test_and_if_that_fails_the_objects_are_deleted(joined: Move) -> None:
     installed_by_helm(joined, "lost")
     assigned(joined, "lost", {"replicaCount": "many"})
-    joined.kube.wait_gone("deployment", "lost", SHOP, timeout=60)
+    joined.kube.wait_gone("deployment", "lost", SHOP)
     assert joined.history("lost", SHOP) == [(1, "deployed")]  # which is no longer true
 
 
 def test_flux_takes_back_what_kubectl_suspends_unless_it_says_that_it_is_flux(joined: Move) -> None:
     assigned(joined, "held", {})
     kube = joined.kube
-    kube.wait_ready("helmrelease", "platform-held", timeout=60)
+    kube.wait_ready("helmrelease", "platform-held")
 
     def suspended_after_a_look() -> object:
         kube.reconcile("resourceset", "platform-components")

@@ -74,9 +74,7 @@ def test_a_killed_server_leaves_everything_and_drift_is_still_repaired(home: Hom
     before = home.everything()
     home.restart(while_down=lambda: _drifts_back(home, kube, before))
     home.call("PATCH", "/namespaces/podinfo", {"labels": {"after": "outage"}})
-    kube.wait_for_object(
-        "namespace", "podinfo", where=lambda found: found["metadata"]["labels"].get("after") == "outage", timeout=60
-    )
+    kube.wait_for_object("namespace", "podinfo", where=lambda found: found["metadata"]["labels"].get("after") == "outage")
 
 
 def _drifts_back(home: Home, kube: Kube, before: dict[str, set[str]]) -> None:
@@ -116,7 +114,7 @@ def test_a_store_that_breaks_freezes_the_cluster(home: Home, kube: Kube) -> None
     finally:
         hidden.rename(database)
     kube.reconcile("resourcesetinputprovider", "namespaces")
-    kube.wait_ready("resourcesetinputprovider", "namespaces", timeout=60)
+    kube.wait_ready("resourcesetinputprovider", "namespaces")
 
 
 def test_one_failing_view_leaves_the_others_working(home: Home, kube: Kube) -> None:

@@ -78,7 +78,7 @@ def follows(home: Home, value: str) -> None:
     home.providers_ready()
     home.call("PATCH", "/namespaces/podinfo", {"labels": {"follows": value}})
     home.kube.wait_for_object(
-        "namespace", "podinfo", where=lambda namespace: namespace["metadata"]["labels"].get("follows") == value, timeout=60
+        "namespace", "podinfo", where=lambda namespace: namespace["metadata"]["labels"].get("follows") == value
     )
 
 
@@ -172,7 +172,7 @@ def delivery(home: Home, charts: Charts) -> list[Object]:
 @pytest.fixture
 def delivered(home: Home, charts: Charts, kube: Kube) -> Iterator[None]:
     kube.apply(delivery(home, charts))
-    kube.wait_ready("kustomization", "flux-resourceset", timeout=60)
+    kube.wait_ready("kustomization", "flux-resourceset")
     yield
     for kind in ("kustomization", "ocirepository"):
         with contextlib.suppress(KubectlFailed):
