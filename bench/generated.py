@@ -15,8 +15,12 @@ COMPONENTS, NAMESPACES, ROLEBINDINGS = 40, 30, 12  # definitions in the catalog
 COMPONENTS_EACH, NAMESPACES_EACH, ROLEBINDINGS_EACH = 8, 5, 3  # references of a cluster
 
 
+def cluster_id(number: int) -> str:
+    return f"cluster-{number:05}"
+
+
 def dns(number: int) -> str:
-    return f"cluster-{number:05}.k8s.example.com"
+    return f"{cluster_id(number)}.k8s.example.com"
 
 
 def _component(number: int) -> dict[str, Any]:
@@ -49,8 +53,8 @@ def _cluster(number: int) -> dict[str, Any]:
     references: list[dict[str, Any]] = [{"id": f"component-{component:02}"} for component in components]
     references[1]["oci_tag"] = f"v1.{components[1]}.1-rc.1"
     return {
-        "id": f"cluster-{number:05}",
-        "cluster_name": f"cluster-{number:05}",
+        "id": cluster_id(number),
+        "cluster_name": cluster_id(number),
         "cluster_dns": dns(number),
         "environment": ("dev", "qa", "prod")[number % 3],
         "labels": {"region": f"region-{number % 7}", "tier": "edge"},

@@ -8,6 +8,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
@@ -40,6 +41,20 @@ def cores() -> int:
 
 def short() -> str:
     return f"{cores()} × {processor()}"
+
+
+def others_use(seconds: float = 2.0) -> float:
+    """The share of all cores that others use now, neighbours of a virtual machine among them; this process does nothing
+    meanwhile. A load average would tell of what ran before."""
+
+    def counted() -> tuple[int, int]:
+        times = [int(each) for each in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        return sum(times), times[3] + times[4]  # idle, and waiting for a disk
+
+    whole, idle = counted()
+    time.sleep(seconds)
+    whole_later, idle_later = counted()
+    return 1 - (idle_later - idle) / max(whole_later - whole, 1)
 
 
 def postgres() -> str:

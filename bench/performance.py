@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from bench import figures, machine  # noqa: E402
 
 PAGE = ROOT / "docs" / "performance.md"
-BUSY = 0.5  # load average before a benchmark from which on others were at work
+BUSY = 0.1  # share of the cores that others use before a benchmark, from which on they are told of
 
 
 class Bench(NamedTuple):
@@ -51,7 +51,7 @@ BENCHES = (
     Bench("herd", minutes=8),
     Bench("steady"),
     Bench("growth", "--plot docs/growth.svg", minutes=20),
-    Bench("batch"),
+    Bench("batch", "--rounds 2 --before 54f26e7", minutes=8),  # the first release
     Bench("stall"),
     Bench("plan"),
     Bench("apply"),
@@ -67,7 +67,7 @@ BENCHES = (
 class Result(NamedTuple):
     bench: Bench
     began: datetime.datetime
-    load: float  # average before
+    others: float  # what they used of the machine before
     seconds: float
     status: int | str  # exit code, or why there is none
     lines: list[dict[str, Any]]  # what it handed over
@@ -101,9 +101,9 @@ def _bar(match: re.Match[str]) -> dict[str, str]:
 
 
 def run(bench: Bench) -> Result:
-    began, load = datetime.datetime.now(datetime.UTC), os.getloadavg()[0]
+    began, others = datetime.datetime.now(datetime.UTC), machine.others_use()
     if not bench.file.exists():
-        return Result(bench, began, load, 0.0, f"bench/{bench.name}.py is not here", [], "", "")
+        return Result(bench, began, others, 0.0, f"bench/{bench.name}.py is not here", [], "", "")
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="figures-") as folder:
         handed, said = Path(folder) / "figures", Path(folder) / "stderr"
@@ -112,7 +112,7 @@ def run(bench: Bench) -> Result:
             status, printed = _ran(bench, {**os.environ, figures.VARIABLE: str(handed)}, complaints)
         lines = [json.loads(line) for line in handed.read_text(encoding="utf-8").splitlines()]
         complaint = said.read_text(encoding="utf-8", errors="replace")
-    return Result(bench, began, load, time.perf_counter() - started, status, lines, printed, complaint)
+    return Result(bench, began, others, time.perf_counter() - started, status, lines, printed, complaint)
 
 
 def _ran(bench: Bench, environment: dict[str, str], complaints: Any) -> tuple[int | str, str]:
@@ -152,7 +152,7 @@ def table(rows: Sequence[dict[str, str]]) -> str:
 
 
 def caption(result: Result) -> str:
-    busy = f"; **others were at work on the machine** (load average {result.load:.1f})" if result.load > BUSY else ""
+    busy = f"; **others used {result.others:.0%} of the machine** when it began" if result.others > BUSY else ""
     when = f"{result.began:%Y-%m-%d %H:%M} UTC, {result.seconds:.0f} s, {machine.short()}"
     return f"`{result.bench.command}`, {when}{busy}.\n"
 
