@@ -51,7 +51,7 @@ BENCHES = (
     Bench("herd", minutes=8),
     Bench("steady"),
     Bench("growth", "--plot docs/growth.svg", minutes=20),
-    Bench("batch", "--rounds 2 --before 54f26e7", minutes=8),  # the first release
+    Bench("batch", "--rounds 3 --before dd2e741", minutes=8),  # the last commit with SQLite alone
     Bench("stall"),
     Bench("plan"),
     Bench("apply"),

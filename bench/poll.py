@@ -60,7 +60,7 @@ class Run(NamedTuple):
 
 class Scenario(NamedTuple):
     name: str
-    bar: float  # share of nginx
+    bar: float  # share of nginx, by requests; where our own load generator asks, by CPU time as well
     keep_alive: bool = False
     by_wrk: bool = False  # which is faster than load.py, but cannot do as Flux does: close by itself
     packed: bool = False
@@ -245,7 +245,8 @@ def _share(used: list[dict[str, Run]], name: str, scenario: Scenario, note: str)
     by_cost = statistics.median(runs["nginx"].cost / runs[name].cost for runs in used)
     value = f"{ratio:.2f} by requests, {by_cost:.2f} by CPU time; {note}"
     whose = ", before" if name == "before" else ""
-    return Bar(f"{scenario.name}{whose}, share of nginx", f">= {scenario.bar}", value, min(ratio, by_cost) >= scenario.bar)
+    met = (ratio if scenario.by_wrk else min(ratio, by_cost)) >= scenario.bar
+    return Bar(f"{scenario.name}{whose}, share of nginx", f">= {scenario.bar}", value, met)
 
 
 def unloaded(server: Process, clusters: int) -> None:

@@ -15,14 +15,16 @@ from flux_resourceset.overlay import Overlay
 _RANGE = re.compile(r"[<>=~^*|, ]|(?:^|\.)[xX](?:\.|$)|^v?\d+(?:\.\d+)?$")  # how Helm reads a version that leaves a choice
 
 
-def new_warnings(view: Overlay, change: Change) -> Iterator[rules.Warning]:
-    """What a change makes a document say that can hardly be meant."""
-    after = list(_warnings(view, change, change.after, change.before))
-    before = set(_warnings(view, change, change.before, change.after)) if after else set()
+def new_warnings(view: Overlay, change: Change, may_misname: bool) -> Iterator[rules.Warning]:
+    """What a change makes a document say that can hardly be meant; patch keys only if they were not refused."""
+    after = list(_warnings(view, change, change.after, change.before, may_misname))
+    before = set(_warnings(view, change, change.before, change.after, may_misname)) if after else set()
     return (warning for warning in after if warning not in before)
 
 
-def _warnings(view: Overlay, change: Change, document: Document | None, other: Document | None) -> Iterator[rules.Warning]:
+def _warnings(
+    view: Overlay, change: Change, document: Document | None, other: Document | None, may_misname: bool
+) -> Iterator[rules.Warning]:
     """But for those of a cluster that the same objects in its other state make as well."""
     about = rules.subject(change.kind, change.id)
     if document is None:
@@ -40,7 +42,7 @@ def _warnings(view: Overlay, change: Change, document: Document | None, other: D
                 continue
             definition = view.get(kind.name, reference["id"]) or {}
             yield from _loose_versions(kind, f'{about}: "{reference["id"]}"', {**definition, **reference}, reference)
-    for wrong in rules.misnamed(view.kinds.patched, view.get, document, other):  # what is imported may hold them
+    for wrong in rules.misnamed(view.kinds.patched, view.get, document, other) if may_misname else ():
         yield rules.Warning(f"{about}: {wrong.pointer} {wrong.message}")
     for id, values in document["patches"].items():
         if other is None or other["patches"].get(id) is not values:

@@ -56,6 +56,7 @@ class Draft:
         self._tombstones: dict[str, str] = {}
         self._view = Overlay(base, self.budget)
         self._force: set[Key] = set()
+        self._looked_at: dict[Key, Document] = {}  # documents with nothing wrong in view of the others, as these were then
         self._buried: dict[str, Tombstone] | None = None  # by the id that the cluster had, made when first asked for
 
     # Reading
@@ -271,12 +272,16 @@ class Draft:
             if isinstance(document, dict):
                 violations += self._related(kind, id, document)
             raise rules.invalid(kind.name, id, [_relative(violation, below) for violation in violations])
-        if below:  # references that a sub-resource adds are told of in its own terms
-            related = [_relative(v, below) for v in self._related(kind, id, document) if v.pointer.startswith(below)]
-            if related:
-                raise rules.invalid(kind.name, id, related)
         id = document["id"]
-        self._view.put(kind, id, {**document, **kept} if kept else document)
+        whole = {**document, **kept} if kept else document
+        if below:  # references that a sub-resource adds are told of in its own terms
+            related = list(self._related(kind, id, document))
+            own = [_relative(violation, below) for violation in related if violation.pointer.startswith(below)]
+            if own:
+                raise rules.invalid(kind.name, id, own)
+            if not related:
+                self._looked_at[kind.name, id] = whole
+        self._view.put(kind, id, whole)
         return id
 
     def _left(self, kind: Kind, id: str) -> Document:
@@ -337,12 +342,18 @@ class Draft:
                 force = (change.kind, change.id) in self._force
                 yield from self._without_warnings(rules.still_used(self._view, kind, change.id, force))
             else:
-                violations = list(self._related(kind, change.id, change.after))
-                if violations:
-                    yield rules.invalid(kind.name, change.id, violations)
-                yield from self._without_warnings(cautions.new_warnings(self._view, change))
+                if not self._is_looked_at(change):
+                    violations = list(self._related(kind, change.id, change.after))
+                    if violations:
+                        yield rules.invalid(kind.name, change.id, violations)
+                yield from self._without_warnings(cautions.new_warnings(self._view, change, self.may_misname))
                 yield from self._without_warnings(cautions.new_risks(self._view, change, self._protected))
         yield from self._without_warnings(rules.large_answers(self._view, changes))
+
+    def _is_looked_at(self, change: Change) -> bool:
+        """Whether nothing has changed that could make something wrong with it: it is that very document, and all others are
+        clusters too."""
+        return self._looked_at.get((change.kind, change.id)) is change.after and self._view.touched == {CLUSTERS}
 
     def effect(self, changes: Iterable[Change]) -> Effect:
         """What the changes mean to the answers of all clusters. Grows with the clusters that they reach."""

@@ -229,32 +229,26 @@ def _in_use(kind: Kind, id: str, why: str, users: list[str]) -> errors.InUse:
 
 def large_answers(view: Overlay, changes: tuple[Change, ...]) -> Iterator[errors.Refusal | Warning]:
     """No write may make an answer that Flux refuses or cuts."""
-    touched: dict[Key, tuple[Referenced, Change]] = {}
+    touched: dict[str, dict[str, tuple[Referenced, Change]]] = {}  # by cluster and kind
     for change in changes:
         if change.after is None:
             continue
         if change.kind == CLUSTERS:
-            for kind in view.kinds.referenced:
-                touched[change.id, kind.name] = (kind, change)
+            touched[change.id] = {kind.name: (kind, change) for kind in view.kinds.referenced}
         elif isinstance(changed := view.kinds.by_name[change.kind], Referenced):
             users = view.users(changed, change.id)
             view.budget.spend(len(users))
             for user in users:
-                touched.setdefault((user, changed.name), (changed, change))
-    kinds: dict[str, list[Referenced]] = {}  # by cluster
-    for (cluster_id, _), (kind, _) in touched.items():
-        kinds.setdefault(cluster_id, []).append(kind)
+                touched.setdefault(user, {}).setdefault(changed.name, (changed, change))
     sizes: dict[str, dict[str, int]] = {kind.name: {} for kind in view.kinds.referenced}  # of definitions
-    bounds: dict[str, int] = {}
-    for (cluster_id, _), (kind, change) in touched.items():
-        view.budget.spend()
+    for cluster_id, reached in touched.items():
+        view.budget.spend(len(reached))
         cluster = view.get(CLUSTERS, cluster_id)
         if cluster is None:
             continue
-        if cluster_id not in bounds:
-            bounds[cluster_id] = _bound(view, kinds[cluster_id], cluster, sizes)
-        if bounds[cluster_id] >= _WARN_BYTES:
-            yield from _large_answer(view, kind, cluster, change)
+        if _bound(view, (kind for kind, _ in reached.values()), cluster, sizes) >= _WARN_BYTES:
+            for kind, change in reached.values():
+                yield from _large_answer(view, kind, cluster, change)
 
 
 def _bound(view: Overlay, kinds: Iterable[Referenced], cluster: Document, sizes: dict[str, dict[str, int]]) -> int:

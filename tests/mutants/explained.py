@@ -65,7 +65,12 @@ EXPLAINED: dict[str, str] = {
     ),
     f"{_SRC}/rules.py misnamed: for reference, values in _patched(kind, cluster, changed) if hint and changed else (): → "
     "for reference, values in _patched(kind, cluster, changed) if True else ():": "without a hint nothing is looked at below",
-    f"{_SRC}/rules.py large_answers: if bounds[cluster_id] >= _WARN_BYTES: → if True:": "the bound only saves the exact answer",
+    f"{_SRC}/cautions.py _warnings: for wrong in rules.misnamed(view.kinds.patched, view.get, document, other) if may_misname "
+    "else (): → for wrong in rules.misnamed(view.kinds.patched, view.get, document, other) if True else ():": (
+        "what is new was refused by then, so this only saves looking"
+    ),
+    f"{_SRC}/rules.py large_answers: if _bound(view, (kind for kind, _ in reached.values()), cluster, sizes) >= _WARN_BYTES: → "
+    "if True:": "the bound only saves the exact answer",
     f"{_SRC}/http/listening.py Listening._respond: elif closes and len(data) < MAX_ASKED_BYTES: → elif False:": (
         "then every connection is ended as carefully as one on which more may have come"
     ),

@@ -135,7 +135,7 @@ KNOWN = (
     Known(
         _RULES,
         "answers of the users of a definition may grow too large",
-        "                touched.setdefault((user, changed.name), (changed, change))\n",
+        "                touched.setdefault(user, {}).setdefault(changed.name, (changed, change))\n",
         "                pass\n",
     ),
     Known(_DRAFTS, "an omitted list is emptied by PUT", "if name not in document and before.get(name)", "if False"),

@@ -164,7 +164,7 @@ def test_what_stayed_the_same_object_makes_no_difference_to_warnings(ledger: Led
     view = draft._view
     for change in draft.changes():
         copied = msgspec.structs.replace(change, before=copy.deepcopy(change.before))
-        assert [*cautions.new_warnings(view, change)] == [*cautions.new_warnings(view, copied)]
+        assert [*cautions.new_warnings(view, change, True)] == [*cautions.new_warnings(view, copied, True)]
         after, before = ([*_risks(view, change, side, protected)] for side in ("after", "before"))
         assert [*cautions.new_risks(view, change, protected)] == [each for each in after if each not in before]
 
