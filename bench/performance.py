@@ -46,7 +46,7 @@ class Bench(NamedTuple):
 
 
 BENCHES = (
-    Bench("poll", "--rounds 3 --seconds 1"),
+    Bench("poll", "--rounds 5 --seconds 2", minutes=8),
     Bench("workers"),
     Bench("herd", minutes=8),
     Bench("steady"),
@@ -93,7 +93,7 @@ class Result(NamedTuple):
 
 
 # as those print it that hand nothing over
-_PRINTED_BAR = re.compile(r"^(met|MISSED) +(.+?): (.+) \(bar: (.+?)[;)].*$", re.MULTILINE)
+_PRINTED_BAR = re.compile(r"^(met|MISSED) +(.+?): ((?:\d|not |two ).*) \(bar: (.+?)[;)].*$", re.MULTILINE)
 
 
 def _bar(match: re.Match[str]) -> dict[str, str]:
