@@ -263,14 +263,6 @@ def test_a_fleet_moves_in_and_nothing_is_installed_anew(move: Move) -> None:
 
     for id in ("storefront", "cache", "policies"):
         move.session.run(f"flux-resourceset-cli component unassign {id} --cluster {CLUSTER}")
-    kube.wait_for_object(
-        "resourcesetinputprovider",
-        "platform-components",
-        NAMESPACE,
-        where=lambda found: not found["status"].get("exportedInputs"),
-    )
-    # once on a busy machine the ResourceSet had not gone along after a minute; it looks again by itself after ten
-    kube.reconcile("resourceset", "platform-components")
     kube.wait_for(lambda: not move.identities().keys() & before.keys(), "now they are uninstalled")
     kube.wait_for(lambda: move.histories() == ([], []), "with their histories")
     kept = (kube.get("namespace", SHOP) or {})["metadata"]
