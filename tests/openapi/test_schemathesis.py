@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -49,6 +50,7 @@ def test_schemathesis_finds_no_failure(half: str, tmp_path: Path) -> None:
                 TAGS[half], "clusters", "--exclude-method", "HEAD",  # like GET, and test_answers.py asks for it
                 "--max-examples", "2", "--seed", "1", "--no-color",
             ],
+            env=os.environ | {"SCHEMATHESIS_HOOKS": str(HERE / "schemathesis_hooks.py")},
             cwd=tmp_path, capture_output=True, text=True, timeout=300,
         )  # fmt: skip
         assert run.returncode == 0, run.stdout + run.stderr + server.log.read_text()[-2000:]
