@@ -38,24 +38,6 @@ def definition(group: str, kind: str, plural: str, version: str, spec: Schema) -
     }
 
 
-EXTERNAL_SECRET = definition(
-    "external-secrets.io",
-    "ExternalSecret",
-    "externalsecrets",
-    "v1",
-    fields(
-        {
-            "secretStoreRef": fields({"name": TEXT, "kind": {"type": "string", "enum": ["SecretStore", "ClusterSecretStore"]}}),
-            "data": items(fields({"secretKey": TEXT, "remoteRef": fields({"key": TEXT}, property=TEXT)})),
-        },
-        refreshInterval={"type": "string"},
-        target=fields(
-            {"name": TEXT},
-            creationPolicy={"type": "string", "enum": ["Owner", "Orphan", "Merge", "None"]},
-            template=fields({}, type=TEXT),
-        ),
-    ),
-)
 SERVICE_MONITOR = definition(
     "monitoring.coreos.com",
     "ServiceMonitor",
@@ -100,7 +82,7 @@ PROMETHEUS_RULE = definition(
         }
     ),
 )
-ALL = (EXTERNAL_SECRET, SERVICE_MONITOR, PROMETHEUS_RULE)
+ALL = (SERVICE_MONITOR, PROMETHEUS_RULE)
 
 
 def establish(kube: Kube, *definitions: Object) -> None:

@@ -12,7 +12,7 @@ import yaml
 
 import live
 
-from . import expectations, faults, foreign
+from . import expectations, faults
 from .charts import Charts
 from .home import INTERVAL, Home, cli
 from .kube import NAMESPACE, Kube, Object
@@ -29,7 +29,6 @@ def extended(kube: Kube, charts: Charts, tmp_path_factory: pytest.TempPathFactor
     """A server of its own with the further kinds; the control plane polls it for these, and for nothing else."""
     directory = tmp_path_factory.mktemp("extended")
     environment = live.environment(directory, RESOURCES_DIR=str(EXAMPLES))
-    foreign.establish(kube, foreign.EXTERNAL_SECRET)
     server = live.Server(directory, environment)
     try:
         server.wait("/ready")

@@ -16,7 +16,7 @@ from flux_resourceset.kinds import kind_files
 from flux_resourceset.render import dialect
 from unit import samples
 
-from . import expectations, flux_operator, foreign, hostile
+from . import expectations, flux_operator, hostile
 from .kube import Kube
 
 Object = dict[str, Any]
@@ -68,7 +68,6 @@ def test_hostile_documents_make_exactly_the_expected_objects(
 @pytest.fixture(scope="module")
 def taker(kube: Kube) -> Kube:
     """A cluster with what the objects need to be taken."""
-    foreign.establish(kube, foreign.EXTERNAL_SECRET)
     kube.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}}])
     return kube
 

@@ -110,9 +110,10 @@ def copy_definitions(cache: Path) -> None:
         if upstream.crds:
             target = cache / "crds" / upstream.directory
             shutil.rmtree(target, ignore_errors=True)
+            target.mkdir(parents=True)
             source = module_source(upstream.path, upstream.module) / upstream.crds
-            shutil.copytree(source, target, copy_function=shutil.copyfile)
-            target.chmod(0o755)
+            for file in source.glob(upstream.definitions):
+                shutil.copyfile(file, target / file.name)
 
 
 def main() -> int:

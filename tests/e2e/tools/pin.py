@@ -38,8 +38,15 @@ def pin(upstream: upstreams.Upstream) -> None:
     header = f"module flux-resourceset.test/e2e/{upstream.directory}\n\ngo {language[1]}\n"
     replaced = f"\nreplace (\n{lines})\n" if lines else ""
     (upstream.path / "go.mod").write_text(header + replaced, encoding="utf-8")
-    got = ["-tool", *upstream.packages] if upstream.packages else [f"{upstream.module}@{upstream.version}"]
-    subprocess.run(["go", "get", *got], check=True, env=environment, cwd=upstream.path)
+    for command in _commands(upstream):
+        subprocess.run(["go", *command], check=True, env=environment, cwd=upstream.path)
+
+
+def _commands(upstream: upstreams.Upstream) -> list[list[str]]:
+    if upstream.packages:
+        return [["get", "-tool", *upstream.packages]]
+    # `go get` would ask for what the module imports, and of that not everything is published.
+    return [["mod", "edit", f"-require={upstream.module}@{upstream.version}"], ["mod", "download", upstream.module]]
 
 
 def main() -> None:

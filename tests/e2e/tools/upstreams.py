@@ -13,6 +13,8 @@ _HELM = "helm.sh/helm/v4"
 _REGISTRY = "github.com/google/go-containerregistry"
 _ACTIONLINT = "github.com/rhysd/actionlint"
 _CLOUDNATIVEPG = "github.com/cloudnative-pg/cloudnative-pg"
+_COSIGN = "github.com/sigstore/cosign/v3"
+_EXTERNAL_SECRETS = "github.com/external-secrets/external-secrets"
 _KEYCHAIN = f"{_REGISTRY}/pkg/authn/kubernetes"
 
 
@@ -29,6 +31,7 @@ class Upstream:
     packages: tuple[str, ...]  # each with its version, as `go get -tool` takes them; none where only its definitions are used
     replace: tuple[str, ...] = ()
     crds: str | None = None  # where the module keeps its custom resource definitions
+    definitions: str = "*"  # which of the files there are used
 
     @property
     def path(self) -> Path:
@@ -80,6 +83,16 @@ UPSTREAMS = (
     Upstream("registry", _REGISTRY, "v0.22.1", (f"{_REGISTRY}/cmd/registry@v0.22.1",)),
     Upstream("actionlint", _ACTIONLINT, "v1.7.12", (f"{_ACTIONLINT}/cmd/actionlint@v1.7.12",)),
     Upstream("cloudnative-pg", _CLOUDNATIVEPG, "v1.27.0", (), crds="config/crd/bases"),
+    Upstream("cosign", _COSIGN, "v3.1.3", (f"{_COSIGN}/cmd/cosign@v3.1.3",)),
+    # Its definitions only: its own modules are not published, so nothing of it builds outside its tree.
+    Upstream(
+        "external-secrets",
+        _EXTERNAL_SECRETS,
+        "v1.3.2",
+        (),
+        crds="config/crds/bases",
+        definitions="external-secrets.io_[es]*.yaml",  # of ExternalSecret and SecretStore; the file of kustomize is no definition
+    ),
 )
 
 
@@ -118,4 +131,5 @@ BINARIES = (
     Binary("helm", "helm", f"{_HELM}/cmd/helm"),
     Binary("registry", "registry", f"{_REGISTRY}/cmd/registry"),
     Binary("actionlint", "actionlint", f"{_ACTIONLINT}/cmd/actionlint"),  # of make lint-workflows
+    Binary("cosign", "cosign", f"{_COSIGN}/cmd/cosign"),
 )
