@@ -27,6 +27,7 @@ from flux_resourceset.http.metrics import Metrics
 from flux_resourceset.kinds import formats, kind_files, model
 from flux_resourceset.ledger import Ledger
 from flux_resourceset.render import data_functions, functions, text_functions
+from flux_resourceset.repositories import policy
 from flux_resourceset.store.memory import MemoryStore
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -87,6 +88,7 @@ def modules_table() -> str:
         *PACKAGE.glob("cli/**/*.py"),
         *PACKAGE.glob("http/*.py"),
         *PACKAGE.glob("kinds/*.py"),
+        *PACKAGE.glob("repositories/**/*.py"),
         *PACKAGE.glob("store/*.py"),
     ]:
         place = path.relative_to(PACKAGE)
@@ -237,6 +239,22 @@ def _type(schema: model.Schema) -> str:
     return schema["type"] if isinstance(schema["type"], str) else " or ".join(schema["type"])
 
 
+# From the policy of two repositories
+
+
+def policy_table() -> str:
+    """Every field of fleet.yaml, with its meaning."""
+    return table(("Field", "Meaning"), _policy_rows(policy.schema(), ""))
+
+
+def _policy_rows(schema: Mapping[str, Any], place: str) -> Iterator[Sequence[str]]:
+    for name, inner in schema.get("properties", {}).items():
+        needed = " Required." if name in schema.get("required", ()) else ""
+        yield code(f"{place}{name}"), inner["description"] + needed
+        items = inner.get("items", {})
+        yield from _policy_rows(items if "properties" in items else inner, f"{place}{name}{'[]' if items else ''}.")
+
+
 # From the OpenAPI document
 
 _METHODS = ("get", "put", "post", "patch", "delete")
@@ -320,6 +338,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "hints": hints_table,
     "reserved": reserved_table,
     "kinds": kinds_tables,
+    "policy": policy_table,
     "endpoints": endpoints_table,
     "headers": headers_table,
 }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from flux_resourceset.answers import compressed
+from flux_resourceset.answers import Cuts, compressed
 from flux_resourceset.changes import Document
-from flux_resourceset.fleet import Fleet, Key
+from flux_resourceset.fleet import Fleet, Key, unassigned
 from flux_resourceset.kinds.model import CLUSTERS
 from flux_resourceset.store import Outline, Store
 
@@ -36,7 +36,7 @@ class Ahead:
 
     def answer(self, key: bytes, packed: bool, read: Read) -> bytes:
         """As of the fleet, but true to the end of the log; with documents that were read for it. Raises Unread, or Late."""
-        dns, _, endpoint = key.decode().rpartition("/")
+        dns, endpoint, *of_one = key.decode().split("/")
         kind = self._fleet.kinds.by_endpoint.get(endpoint)
         if kind is None:
             return self._fleet.answer(key, packed)  # says so
@@ -51,6 +51,13 @@ class Ahead:
             return self._fleet.answer(key, packed)
         definitions = self._newest([key for key in named if not self._is_forgone(key)], read)
         body = self._fleet.merged(kind, cluster, {key[1]: body for key, body in definitions.items()})
+        if of_one:
+            cuts = Cuts()
+            cuts.add(f"{dns}/{endpoint}".encode(), body)
+            single = cuts.input(key, packed)
+            if single is None:
+                raise unassigned(kind, cluster, of_one[0])
+            return single
         return compressed(body) if packed else body
 
     def read(self, keys: Iterable[Key]) -> Read:

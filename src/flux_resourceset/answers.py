@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import hashlib
 import operator
 import zlib
@@ -16,6 +17,7 @@ from flux_resourceset.merge import Assignment, Document
 
 MAX_PARTS = 4096  # to remember: a fleet has hundreds, and a kilobyte each is little
 MAX_INPUTS_OF_ROWS = 16_384  # to remember how parts stand together, as clusters of one sort have them
+MAX_CUT_BYTES = 64 * 2**20  # to remember inputs by themselves: of a hundred thousand, as ten thousand clusters may ask for them
 
 EMPTY = b'{"inputs":[]}'
 
@@ -128,6 +130,77 @@ def _encoded(kind: Referenced, item: Assignment, patched: bool) -> _Part:
         return _Part(item.definition, body, hashlib.sha256(hashed))
     (body, rest), (hashed, rest_hashed) = body.split(_PLACE_ENCODED), hashed.split(_PLACE_ENCODED)
     return _Part(item.definition, body, hashlib.sha256(hashed), rest, rest_hashed)
+
+
+# Inputs by themselves
+
+
+class _Listed(msgspec.Struct):
+    inputs: list[msgspec.Raw]
+
+
+class _Named(msgspec.Struct):
+    id: str
+
+
+_listed, _named = msgspec.json.Decoder(_Listed).decode, msgspec.json.Decoder(_Named).decode
+_BYTES_BESIDE = 120  # what it takes to find an input: its id, its places, and what every object costs
+
+
+class _Cut:
+    """An answer, and where in it each input stands."""
+
+    __slots__ = ("body", "packed", "places", "starts")
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.places: dict[bytes, int] = {}
+        self.starts = array.array("I", [EMPTY.index(b"]")])  # of each input, and of one that would come behind the last
+        for raw in _listed(body).inputs:
+            self.places[_named(raw).id.encode()] = len(self.places)
+            self.starts.append(self.starts[-1] + len(memoryview(raw)) + 1)
+        self.packed: list[bytes | None] = [None] * len(self.places)
+
+    def alone(self, place: int) -> bytes:
+        return b'{"inputs":[%b]}' % self.body[self.starts[place] : self.starts[place + 1] - 1]
+
+
+class Cuts:
+    """Single inputs of answers, byte for byte as they stand there. Bounded, for a fleet has many more inputs than answers."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[bytes, _Cut] = {}  # b"<dns>/<endpoint>" → answer
+        self._bytes = 0  # taken since all was forgotten for the last time; some may be free again
+
+    def add(self, key: bytes, body: bytes) -> None:
+        """An answer, whose inputs can be had from now on."""
+        if key not in self.by_key:
+            cut = _Cut(body)
+            self._make_room(_BYTES_BESIDE * (len(cut.places) + 1))
+            self.by_key[key] = cut
+
+    def input(self, key: bytes, packed: bool) -> bytes | None:
+        """The answer for b"<dns>/<endpoint>/<id>"; None: there is no such input, or nothing was added that it could be in."""
+        whole, _, id = key.rpartition(b"/")
+        cut = self.by_key.get(whole)
+        if cut is None:
+            return None
+        place = cut.places.get(id)
+        if place is None:
+            return None
+        if not packed:
+            return cut.alone(place)
+        made = cut.packed[place]
+        if made is None:
+            made = cut.packed[place] = compressed(cut.alone(place))
+            self._make_room(len(made))
+        return made
+
+    def _make_room(self, size: int) -> None:
+        self._bytes += size
+        if self._bytes > MAX_CUT_BYTES:
+            self.by_key.clear()
+            self._bytes = size
 
 
 def _block(cluster: Document) -> bytes:

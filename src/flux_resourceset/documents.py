@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema_rs
 import msgspec
 
-from flux_resourceset import strict_json
+from flux_resourceset import secret_keys, strict_json
 from flux_resourceset.errors import MAX_VIOLATIONS, Violation
 from flux_resourceset.json_pointers import pointer, steps
 from flux_resourceset.kinds import formats, helm_paths
@@ -25,12 +25,6 @@ ALL_AT_ONCE = 4_000_000  # bytes × values, of documents of which all violations
 TOO_LARGE = f"has more than {MAX_BYTES} bytes or {MAX_VALUES} values, for which no answer to Flux has room"
 NOT_KNOWN = "is not a known field"
 MAX_INTEGER = 2**53 - 1  # Flux reads numbers as float64; larger integers lose digits
-
-SECRET_ENDINGS = (
-    "password", "passwd", "passphrase", "apikey", "privatekey", "clientsecret", "secretkey", "accesskey", "credentials",
-)  # fmt: skip
-_ELEMENTS = re.compile(r"\[[0-9]*\]")  # of lists: a secret among others is one
-SECRET_WORDS = frozenset({"secret", "token", "authtoken", "accesstoken", "bearertoken"})
 
 
 def at(document: Any, place: str) -> Any:
@@ -190,11 +184,7 @@ def _objects(value: Any) -> list[Document]:
     return [item if isinstance(item, dict) else {} for item in value] if isinstance(value, list) else []
 
 
-def looks_secret(key: str) -> bool:
-    last = _ELEMENTS.sub("", key).rpartition(".")[2].lower().replace("-", "").replace("_", "")
-    return last in SECRET_WORDS or last.endswith(SECRET_ENDINGS)
-
-
+looks_secret = secret_keys.looks_secret
 _looks_secret = formats.remembering(looks_secret)
 
 

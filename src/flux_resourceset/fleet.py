@@ -61,6 +61,7 @@ class Fleet:
         self._encoder = answers.Encoder()
         self.answers: dict[bytes, bytes] = {}  # b"<dns>/<endpoint>" → body
         self.packed: dict[bytes, bytes] = {}  # the same, gzipped
+        self._cuts = answers.Cuts()  # the same, where inputs were asked for one by one
 
     @property
     def head(self) -> changes.Head:
@@ -72,7 +73,7 @@ class Fleet:
         copied.documents = {kind: dict(of_kind) for kind, of_kind in self.documents.items()}
         copied.tombstones, copied.forgone = dict(self.tombstones), set(self.forgone)
         copied.cluster_ids, copied.users, copied.originals = dict(self.cluster_ids), dict(self.users), dict(self.originals)
-        copied._encoder, copied.answers, copied.packed = answers.Encoder(), {}, {}
+        copied._encoder, copied.answers, copied.packed, copied._cuts = answers.Encoder(), {}, {}, answers.Cuts()
         return copied
 
     # Feeding
@@ -105,6 +106,7 @@ class Fleet:
         if self.doubts:
             self.answers.clear()
             self.packed.clear()
+            self._cuts.by_key.clear()
 
     def apply(self, entries: Iterable[changes.Entry], hash: str = "") -> list[bytes]:
         """Follow the log up to the entry with this hash; the answers that are not true any more.
@@ -121,16 +123,16 @@ class Fleet:
 
     def inherit(self, before: Fleet, untrue: Iterable[bytes]) -> None:
         """Take over the answers of the fleet in whose place this one comes, but for those that are not true any more."""
-        self._encoder, self.answers, self.packed = before._encoder, before.answers, before.packed
-        before.answers, before.packed = {}, {}
+        self._encoder, self.answers, self.packed, self._cuts = before._encoder, before.answers, before.packed, before._cuts
+        before.answers, before.packed, before._cuts = {}, {}, answers.Cuts()
         if self.doubts:
-            self.answers, self.packed = {}, {}
+            self.answers, self.packed, self._cuts = {}, {}, answers.Cuts()
         self._forget(untrue)
 
     def _forget(self, untrue: Iterable[bytes]) -> None:
         keys, missing = list(untrue), itertools.repeat(None)
-        for prepared in (self.answers, self.packed):  # without a step in Python for each: nobody is answered meanwhile
-            collections.deque(map(prepared.pop, keys, missing), maxlen=0)
+        for prepared in (self.answers, self.packed, self._cuts.by_key):  # nobody is answered meanwhile,
+            collections.deque(map(prepared.pop, keys, missing), maxlen=0)  # hence no step in Python for each
 
     def _whole(self, entry: changes.Entry) -> changes.Entry:
         """With what documents were before, which the log need not tell to those who follow it."""
@@ -242,10 +244,15 @@ class Fleet:
         return self.documents[kind].get(id)
 
     def answer(self, key: bytes, packed: bool = False) -> bytes:
-        """The body for b"<dns>/<endpoint>": prepared when first asked for, kept until something it was made from changes."""
+        """The body for b"<dns>/<endpoint>": prepared when first asked for, kept until something it was made from changes.
+
+        For b"<dns>/<endpoint>/<id>" one input of it.
+        """
         prepared = self.packed if packed else self.answers
-        body = prepared.get(key)
-        if body is None:
+        body = prepared.get(key) or self._cuts.input(key, packed)
+        if body is None and key.count(b"/") > 1:
+            body = self._input(key, packed)
+        elif body is None:
             body = self._prepare(key)
             if packed:
                 body = answers.compressed(body)
@@ -268,6 +275,19 @@ class Fleet:
             return answers.EMPTY  # decommissioned: Flux is to collect everything
         cluster = self.documents[CLUSTERS][id].body
         return self.merged(kind, cluster, self._definitions(kind, cluster))
+
+    def _input(self, key: bytes, packed: bool) -> bytes:
+        view = key.rpartition(b"/")[0]
+        body = self.answer(view)  # or what is wrong with it
+        dns, endpoint, id = key.decode().split("/")
+        if dns not in self.cluster_ids:
+            return self.answer(view, packed)  # decommissioned: whatever is asked for, Flux is to collect it
+        self._cuts.add(view, body)
+        found = self._cuts.input(key, packed)
+        if found is None:
+            cluster = self.documents[CLUSTERS][self.cluster_ids[dns]].body
+            raise unassigned(self.kinds.by_endpoint[endpoint], cluster, id)
+        return found
 
     def merged(self, kind: Referenced, cluster: Document, definitions: Mapping[str, Document]) -> bytes:
         """What Flux gets for a cluster and what it refers to."""
@@ -311,6 +331,16 @@ class Fleet:
                 f"{flux_limits.MAX_BODY_BYTES} bytes, so narrow the list with {' or '.join(filters)}"
             )
         return body
+
+
+def unassigned(kind: Referenced, cluster: Document, id: str) -> errors.NotFound:
+    """Never an empty list, which would have Flux delete what a slip of somebody's has taken away here."""
+    shown = errors.shortened(id, 100)
+    if id in _references(kind, cluster):
+        why = f"refers to {kind.singular} {shown!r}, which was deleted by force; create it again"
+    else:
+        why = f"has no {kind.singular} {shown!r}; assign it to the cluster"
+    return errors.NotFound(f'cluster "{cluster["id"]}" {why}, or delete the provider that asks for it. Flux keeps what it has')
 
 
 def _take_over(known: dict[K, T], news: Mapping[K, T | None]) -> None:

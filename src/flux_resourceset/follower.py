@@ -74,7 +74,7 @@ class Follower:
     # Asking, on the event loop
 
     def answer(self, key: bytes, packed: bool) -> bytes:
-        """The body for b"<dns>/<endpoint>", or Late: then wait for it."""
+        """The body for b"<dns>/<endpoint>", or for b"<dns>/<endpoint>/<id>"; or Late: then wait for it."""
         self.look()
         return self.answer_looked(key, packed)
 

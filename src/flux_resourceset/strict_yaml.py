@@ -47,14 +47,18 @@ def _values(loader: Any) -> Iterator[Any]:
     try:
         while loader.check_node():
             root = loader.get_node()
-            _check_keys(root, {})
+            check_keys(root)
             yield loader.construct_document(root)
     finally:
         loader.dispose()
 
 
-def _check_keys(node: yaml.Node, complete: dict[int, bool]) -> None:
+def check_keys(node: yaml.Node) -> None:
     """YAML lets the last of two equal keys win in silence, and a list hold itself."""
+    _check_keys(node, {})
+
+
+def _check_keys(node: yaml.Node, complete: dict[int, bool]) -> None:
     if id(node) in complete:  # an alias: it was looked at where its anchor stands
         if not complete[id(node)]:
             raise _wrong("it holds itself", node)

@@ -25,7 +25,12 @@ _PROGRESS = re.compile(r"^.*\r\x1b\[K", re.MULTILINE)  # what a terminal shows f
 ANYTHING = "…"
 REFUSED = ' || echo "exit $?"'  # at the end of a command that is meant to fail
 _PROGRAMS = {"flux-resourceset": "flux_resourceset.server", "flux-resourceset-cli": "flux_resourceset.cli"}
-_TOOLS = {"python3": sys.executable, "sed": "sed", "rm": "rm"}  # for the files that a page works on
+_TOOLS = {"python3": sys.executable, "sed": "sed", "rm": "rm", "git": "git"}  # for the files that a page works on
+_COMMITTER = {  # who commits in the examples, and nothing else of whoever runs them
+    f"GIT_{name}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for name, value in ((f"{role}_NAME", "Dev"), (f"{role}_EMAIL", "dev@acme.example"), ("CONFIG_GLOBAL", os.devnull))
+}
 
 _OLDER_PHRASES = {413: "Request Entity Too Large", 422: "Unprocessable Entity"}  # which Python 3.13 has renamed
 
@@ -80,7 +85,7 @@ class Session:
     """A server with the demo data, or with the seed.json, the resources/ and the server.env that the page shows."""
 
     def __init__(self, directory: Path, page: str) -> None:
-        self.directory = directory
+        self.directory = self.here = directory
         on_terminal = _TERMINAL.search(page)
         self.columns = int(on_terminal[1]) if on_terminal else None
         shown = files(page)
@@ -115,6 +120,9 @@ class Session:
         program, *arguments = shlex.split(command.removesuffix(REFUSED))
         if program == "curl":
             return _curl(arguments)
+        if program == "cd":
+            self.here = (self.here / arguments[0]).resolve()
+            return ""
         if arguments[-2:-1] == [">"]:
             return self._written(program, arguments)
         done = self._done(program, arguments)
@@ -125,20 +133,20 @@ class Session:
         """What `> FILE` leaves to see: the messages."""
         done = self._done(program, arguments[:-2], is_piped=True)
         assert done.code == 0, done
-        (self.directory / arguments[-1]).write_text(done.out, encoding="utf-8")
+        (self.here / arguments[-1]).write_text(done.out, encoding="utf-8")
         return done.err
 
     def _done(self, program: str, arguments: list[str], *, is_piped: bool = False) -> command_line.Done:
         environment = {**self.environment, **self._client_environment()}
         if program == "flux-resourceset-cli" and self.columns is not None and not is_piped:
             terminal = command_line.Cli(self.directory, **environment, NO_COLOR="1", PAGER="cat")
-            shown = terminal.on_terminal(*arguments, piped={"cwd": self.directory}, size=(self.columns, 1000))
+            shown = terminal.on_terminal(*arguments, piped={"cwd": self.here}, size=(self.columns, 1000))
             return shown._replace(out=_PROGRESS.sub("", shown.out))
         known = {**_TOOLS, **dict.fromkeys(_PROGRAMS, sys.executable)}
         assert program in known, f"examples run curl, {', '.join(known)}, not {program}"
         own = ["-m", _PROGRAMS[program]] if program in _PROGRAMS else []
         whole = [known[program], *own, *arguments]
-        done = subprocess.run(whole, cwd=self.directory, env=environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(whole, cwd=self.here, env=environment, capture_output=True, text=True, timeout=60)
         return command_line.Done(done.returncode, done.stdout, done.stderr)
 
     def _client_environment(self) -> dict[str, str]:
@@ -147,6 +155,7 @@ class Session:
             "FLUX_API_TOKEN": live.READ,
             "FLUX_API_WRITE_TOKEN": live.WRITE,
             "HOME": str(self.directory),
+            **_COMMITTER,
             "PATH": os.defpath,  # without a flux-operator CLI, which would take the place of the engine that is shown
         }
 

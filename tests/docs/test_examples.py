@@ -53,8 +53,8 @@ def test_a_page_on_a_terminal_shows_what_people_see(tmp_path: Path) -> None:
         assert max(map(len, rows)) <= 60
         updated = session.run("flux-resourceset-cli component update podinfo --oci-tag 9.9.9").splitlines()
         assert updated == ["platform_components/podinfo updated", "1 updated (revision 2)"]
-        with pytest.raises(AssertionError, match="not git"):
-            session.run("git status")
+        with pytest.raises(AssertionError, match="not make"):
+            session.run("make all")
 
 
 @pytest.mark.parametrize(

@@ -128,10 +128,10 @@ def attempted(ledger: Ledger, transaction: list[Operation]) -> None:
 
 
 def answers(fleet: Fleet) -> dict[tuple[str, str, bool], bytes | type[errors.Refusal]]:
-    """What everybody would be told, by name and view, plain and packed."""
+    """What everybody would be told, by name and view, also of one input, plain and packed."""
     by_question: dict[tuple[str, str, bool], bytes | type[errors.Refusal]] = {}
     for dns in (*DNS, "p-user.example.com", "n-user.example.com", "w-user.example.com"):
-        for endpoint in KNOWN.by_endpoint:
+        for endpoint in (path for view in KNOWN.by_endpoint for path in (view, f"{view}/a")):
             for packed in (False, True):
                 by_question[dns, endpoint, packed] = answer_or_refusal(fleet.answer, dns, endpoint, packed)
     return by_question

@@ -103,7 +103,12 @@ def test_an_answer_does_not_depend_on_those_before_it(cases: list[Any]) -> None:
             content = merge.part(kind, item)
             digest = hashlib.sha256(canonical(content) + block).hexdigest()[:32]
             wanted.append(encode(content)[:-1] + block + b',"digest":"' + digest.encode() + b'"}')
-        assert encoder.answer(kind, cluster, definitions).body == b'{"inputs":[' + b",".join(wanted) + b"]}"
+        answer = encoder.answer(kind, cluster, definitions).body
+        assert answer == b'{"inputs":[' + b",".join(wanted) + b"]}"
+        cuts = answers.Cuts()
+        cuts.add(b"dns/view", answer)
+        ids = [item.reference["id"].encode() for item in merge.assignments(kind, cluster, definitions)]
+        assert [cuts.input(b"dns/view/" + id, False) for id in ids] == [b'{"inputs":[' + each + b"]}" for each in wanted]
 
 
 # Effects and warnings

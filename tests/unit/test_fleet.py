@@ -166,6 +166,107 @@ def test_answers_that_were_prepared_are_not_given_once_their_view_is_doubted(led
     assert [item["id"] for item in inputs(ledger, key)] == ["c", "a"]
 
 
+# One input of an answer
+
+KEY = b"c1.example.com/namespaces"
+
+
+def of_one(ledger: Ledger, id: str, packed: bool = False) -> bytes:
+    return ledger.fleet.answer(KEY + b"/" + id.encode(), packed)
+
+
+def test_inputs_one_by_one_are_those_of_the_answer(ledger: Ledger) -> None:
+    whole = inputs(ledger, KEY)
+    assert [msgspec.json.decode(of_one(ledger, id)) for id in ("c", "a")] == [{"inputs": [item]} for item in whole]
+    single = [of_one(ledger, id).removeprefix(b'{"inputs":[').removesuffix(b"]}") for id in ("c", "a")]
+    assert b'{"inputs":[' + b",".join(single) + b"]}" == ledger.fleet.answer(KEY)
+    for id in ("c", "a"):
+        for _ in range(2):  # also when it is remembered
+            assert of_one(ledger, id, packed=True) == answers.compressed(of_one(ledger, id))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_input_that_is_not_assigned_is_not_found_and_no_empty_list(ledger: Ledger, packed: bool) -> None:
+    for _ in range(2):
+        with pytest.raises(errors.NotFound, match="cluster \"c1\" has no namespace 'b'; assign it"):
+            of_one(ledger, "b", packed)
+        with pytest.raises(errors.NotFound, match='cluster "c2" has no namespace'):  # whose list is empty
+            ledger.fleet.answer(b"c2.example.com/namespaces/a", packed)
+    with pytest.raises(errors.NotFound, match="none has the DNS name"):
+        ledger.fleet.answer(b"never.example.com/namespaces/a", packed)
+    with pytest.raises(errors.NotFound, match="view 'clusters' not found"):
+        ledger.fleet.answer(b"c1.example.com/clusters/a", packed)
+
+
+def test_whatever_is_asked_of_a_decommissioned_cluster_is_empty(ledger: Ledger) -> None:
+    of_one(ledger, "a")
+    write(ledger, lambda draft: draft.delete(KNOWN.clusters, "c1"))
+    for id in ("a", "b", "é"):
+        assert of_one(ledger, id) == EMPTY
+        assert of_one(ledger, id, packed=True) == answers.compressed(EMPTY)
+    create(ledger, "clusters", cluster("c1", namespaces=[{"id": "b"}]))
+    assert msgspec.json.decode(of_one(ledger, "b"))["inputs"] == inputs(ledger, KEY)
+    with pytest.raises(errors.NotFound):
+        of_one(ledger, "a")
+
+
+def test_an_input_whose_definition_was_deleted_by_force_is_not_found(ledger: Ledger) -> None:
+    of_one(ledger, "c")
+    write(ledger, lambda draft: draft.delete(KNOWN.by_name["namespaces"], "c", force=True))
+    with pytest.raises(errors.NotFound, match="refers to namespace 'c', which was deleted by force; create it again"):
+        of_one(ledger, "c")
+    assert msgspec.json.decode(of_one(ledger, "a"))["inputs"] == inputs(ledger, KEY)
+
+
+def test_a_missing_definition_is_doubt_whichever_input_is_asked_for(ledger: Ledger) -> None:
+    del ledger.fleet.documents["namespaces"]["c"]
+    for id in ("a", "c", "nobody"):
+        with pytest.raises(errors.Unavailable, match='"c", which is missing'):
+            of_one(ledger, id)
+
+
+def test_inputs_that_were_cut_out_are_forgotten_with_their_answer(ledger: Ledger) -> None:
+    before = {(id, packed): of_one(ledger, id, packed) for id in ("a", "c") for packed in (False, True)}
+    write(ledger, lambda draft: draft.merge(KNOWN.by_name["namespaces"], "a", {"labels": {"x": "y"}}))
+    assert b'"x":"y"' in of_one(ledger, "a")
+    assert b'"x":"y"' in gzip.decompress(of_one(ledger, "a", packed=True))
+    assert [of_one(ledger, "c", packed) for packed in (False, True)] == [before["c", False], before["c", True]]
+    ledger.fleet.compare_views([changes.View("namespaces", "places", "namespaces")])
+    for packed in (False, True):
+        with pytest.raises(errors.Unavailable, match="retire-kind places"):
+            of_one(ledger, "a", packed)
+
+
+def test_an_id_of_any_length_is_refused_in_few_words(ledger: Ledger) -> None:
+    with pytest.raises(errors.NotFound) as refused:
+        of_one(ledger, "x" * 10_000)
+    assert len(refused.value.detail) < 300
+
+
+def test_what_was_packed_or_cut_once_is_remembered(ledger: Ledger) -> None:
+    packed, cut = of_one(ledger, "a", packed=True), ledger.fleet._cuts.by_key[KEY]
+    with pytest.raises(errors.NotFound):
+        of_one(ledger, "b")
+    assert of_one(ledger, "a", packed=True) is packed
+    assert ledger.fleet._cuts.by_key[KEY] is cut
+
+
+def test_what_is_remembered_of_single_inputs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = b'{"inputs":[{"id":"a"},{"id":"b"}]}'
+    cuts, each = answers.Cuts(), 3 * answers._BYTES_BESIDE + len(answers.compressed(b'{"inputs":[{"id":"a"}]}'))
+    monkeypatch.setattr(answers, "MAX_CUT_BYTES", 2 * each)
+
+    def remembered(number: int) -> list[bytes]:
+        cuts.add(b"%d" % number, body)
+        assert cuts.input(b"%d/a" % number, True) == answers.compressed(b'{"inputs":[{"id":"a"}]}')
+        return list(cuts.by_key)
+
+    assert [remembered(number) for number in range(5)] == [[b"0"], [b"0", b"1"], [b"2"], [b"2", b"3"], [b"4"]]
+    monkeypatch.setattr(answers, "MAX_CUT_BYTES", 2 * each - 1)
+    cuts = answers.Cuts()
+    assert [remembered(number) for number in range(2)] == [[b"0"], []]  # the second was packed, and then there was no room
+
+
 # The fleet list
 
 

@@ -149,6 +149,63 @@ def test_what_was_changed_is_answered_as_it_is_now(pair: Pair) -> None:
     run(test, pair)
 
 
+SINGLE = (("c1", "n1"), ("c0", "n1"), ("c0", "n2"), ("c0", "n3"))  # unchanged, changed, newly assigned, not assigned
+
+
+def test_single_inputs_are_answered_as_they_are_now(pair: Pair) -> None:
+    async def test() -> None:
+        unchanged, changed, came, never = (f"{id}.example.com/namespaces/{name}".encode() for id, name in SINGLE)
+        before = pair.follower.answer(unchanged, True)
+        for each in (came, never):
+            with pytest.raises(errors.NotFound):
+                pair.follower.answer(each, False)
+        pair.follower.answer(changed, False)
+        pair.write(
+            assign("c0", "n2"),
+            lambda draft: draft.create(NAMESPACES, namespace("n3")),
+            lambda draft: draft.merge(KNOWN.clusters, "c0", {"cluster_name": "renamed"}),
+        )
+        for each in (changed, came):
+            assert await pair.answered(each) == pair.truth(each)
+            assert await pair.answered(each, True) == pair.writer.fleet.answer(each, True)
+        assert b"renamed" in await pair.answered(changed)
+        assert pair.follower.answer(unchanged, True) is before
+        with pytest.raises(errors.NotFound, match="has no namespace 'n3'"):
+            await pair.answered(never)
+        assert pair.follower.fleet.revision == 3
+
+    run(test, pair)
+
+
+def test_single_inputs_that_are_still_true_are_kept(pair: Pair) -> None:
+    async def test() -> None:
+        kept, changed = (f"{id}.example.com/namespaces/n1".encode() for id in ("c1", "c0"))
+        before = pair.follower.answer(kept, True)
+        pair.follower.answer(changed, True)
+        pair.write(lambda draft: draft.merge(KNOWN.clusters, "c0", {"cluster_name": "renamed"}))
+        pair.store.may_be_read.set()
+        await pair.follower.fresh()
+        assert pair.follower.answer(kept, True) is before
+        assert pair.follower.answer(changed, True) == pair.writer.fleet.answer(changed, True)
+        assert b"renamed" in pair.follower.answer(changed, False)
+
+    run(test, pair)
+
+
+def test_a_single_input_of_what_was_decommissioned_is_waited_for(pair: Pair) -> None:
+    async def test() -> None:
+        single = key("c0") + b"/n1"
+        pair.follower.answer(single, False)
+        pair.write(lambda draft: draft.delete(KNOWN.clusters, "c0"))
+        await pair.follower.catch_up()
+        with pytest.raises(Late):
+            pair.follower.answer(single, False)
+        pair.store.may_be_read.set()
+        assert await pair.follower.wait_for_answer(single, False) == EMPTY
+
+    run(test, pair)
+
+
 def test_what_went_on_again_is_answered_as_it_is_then(pair: Pair) -> None:
     async def test() -> None:
         pair.write(assign("c0", "n2"))

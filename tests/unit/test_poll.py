@@ -11,7 +11,22 @@ import pytest
 
 import live
 from api.fleets import DEMO_DNS, VIEWS, cluster, view
-from api.raw_requests import AS_FLUX, BOUND, BOUND_SECRET, CASES, HOST, OTHER, PATH, PLAIN, PROXY, TOKEN, request
+from api.raw_requests import (
+    AS_FLUX,
+    BOUND,
+    BOUND_SECRET,
+    CASES,
+    GONE_DNS,
+    HOST,
+    ONE,
+    ONE_CASES,
+    OTHER,
+    PATH,
+    PLAIN,
+    PROXY,
+    TOKEN,
+    request,
+)
 from flux_resourceset import tokens
 from flux_resourceset.changes import Origin
 from flux_resourceset.follower import Follower
@@ -56,6 +71,41 @@ def test_only_whole_plain_polls_with_a_good_token_are_taken(fast: poll.Fast) -> 
         assert {case for case, packets in CASES.items() if len(packets) == 1 and fast.answer(packets[0])} == TAKEN
 
 
+def stock(fast: poll.Fast) -> None:
+    """Give the cluster an input, and decommission another cluster."""
+    ledger = Ledger(fast.follower)
+    clusters, namespaces = ledger.kinds.clusters, ledger.kinds.referenced_by_name["namespaces"]
+    ledger.write_now(lambda draft: draft.create(namespaces, {"id": "podinfo"}), Origin("test"))
+    ledger.write_now(lambda draft: draft.assign("one", namespaces, "podinfo", {}), Origin("test"))
+    ledger.write_now(lambda draft: draft.create(clusters, cluster("gone", cluster_dns=GONE_DNS)), Origin("test"))
+    ledger.write_now(lambda draft: draft.delete(clusters, "gone"), Origin("test"))
+    fast.follower.refresh()
+
+
+ONE_TAKEN = {
+    "one", "one, as Flux", "one, basic", "one, HTTP/1.0", "one, with an id", "one, pipelined with its view",
+    "one, a proxy's headers", "one, decommissioned", "one, decommissioned, packed", "one, decommissioned, dots",
+    "one, decommissioned, every plain sign",
+}  # fmt: skip
+
+
+def test_a_single_input_is_taken_if_its_id_is_plain_and_it_is_there(fast: poll.Fast) -> None:
+    stock(fast)
+    for _ in range(2):  # also once they are prepared
+        assert {case for case, packets in ONE_CASES.items() if len(packets) == 1 and fast.answer(packets[0])} == ONE_TAKEN
+    assert {case for case, packets in CASES.items() if len(packets) == 1 and fast.answer(packets[0])} >= TAKEN
+
+
+def test_single_inputs_are_counted_by_their_view_and_not_by_their_id(fast: poll.Fast) -> None:
+    stock(fast)
+    for target in (ONE, ONE, PATH):
+        answered(fast, request(HOST, TOKEN, target=target))
+    assert {name: sum(found.counts) for name, found in fast._latency.items() if sum(found.counts)} == {
+        b"namespaces": 1,
+        b"namespaces/": 2,
+    }
+
+
 @pytest.mark.parametrize(
     ("case", "ends"),
     [
@@ -78,9 +128,10 @@ def test_headers_that_only_the_ordinary_route_understands_are_left_to_it_in_any_
 
 def test_a_bound_token_takes_the_fast_path_to_its_own_views_and_to_no_other(fast: poll.Fast) -> None:
     fast.tokens = tokens.Tokens([tokens.Token.of("one", "read", BOUND_SECRET.decode(), DEMO_DNS)])
-    paths = (PATH, OTHER, PATH[:-1], PATH + b"/" + PATH[1:])
+    stock(fast)
+    paths = (PATH, ONE, OTHER, OTHER + b"/podinfo", PATH[:-1], PATH + b"/" + PATH[1:])
     for _ in range(2):  # also once the token is known
-        assert [path for path in paths if fast.answer(request(HOST, BOUND, target=path))] == [PATH]
+        assert [path for path in paths if fast.answer(request(HOST, BOUND, target=path))] == [PATH, ONE]
     assert len(fast.verified) == 1
 
 

@@ -114,7 +114,8 @@ def routes(
         "/api/v2/flux/clusters": {"GET": Endpoint(Access.READ, polled.clusters)},
     }
     for kind in kinds.referenced:
-        table[poll.PREFIX + "{cluster_dns}/" + kind.endpoint] = {"GET": Endpoint(Access.VIEW, polled.view(kind.endpoint))}
+        table[poll.view_route(kind)] = {"GET": Endpoint(Access.VIEW, polled.view(kind.endpoint))}
+        table[poll.input_route(kind)] = {"GET": Endpoint(Access.VIEW, polled.input(kind.endpoint))}
     if writable:
         table |= _crud_routes(kinds, crud.CrudRoutes(ledger))
         table |= _history_routes(kinds, history.HistoryRoutes(ledger.follower))
@@ -247,8 +248,9 @@ class _OwnRoutes:
         return Response(await self._metrics.exposition(), headers={"Content-Type": metrics.MEDIA_TYPE})
 
 
-# What a view would be, if there were one of that name: whose it is decides who learns that there is none.
+# What a view would be, or an input of it, if there were one of that name: whose it is decides who learns that there is none.
 _ANY_VIEW = ResourceRoute(poll.PREFIX + "{cluster_dns}/{view}", {})
+_ANY_INPUT = ResourceRoute(poll.PREFIX + "{cluster_dns}/{view}/{id}", {})
 
 _READING = frozenset({"GET", "HEAD"})
 _SAFE = _READING | {"OPTIONS"}  # change nothing, wherever they go
@@ -345,7 +347,7 @@ class Gate:
         for route in self._table:
             if not scope["path"].endswith("\n") and route.enter(scope):  # which the $ of a pattern lets pass
                 return route
-        _ANY_VIEW.enter(scope)
+        _ = _ANY_VIEW.enter(scope) or _ANY_INPUT.enter(scope)
         return None
 
     def _access(self, route: ResourceRoute | None, scope: Scope) -> Access:

@@ -1,4 +1,4 @@
-"""The routes that Flux polls: prepared answers by cluster and view, and the fleet list."""
+"""The routes that Flux polls: prepared answers by cluster and view, single inputs of these, and the fleet list."""
 
 from __future__ import annotations
 
@@ -37,11 +37,19 @@ class FluxRoutes:
 
     def view(self, endpoint: str) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
-            packed = wants_gzip(request)
-            key = f"{request.path_params['cluster_dns']}/{endpoint}".encode()
-            return Answer(await self._follower.wait_for_answer(key, packed), packed)
+            return await self._polled(request, f"{request.path_params['cluster_dns']}/{endpoint}")
 
         return answer
+
+    def input(self, endpoint: str) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            return await self._polled(request, f"{request.path_params['cluster_dns']}/{endpoint}/{request.path_params['id']}")
+
+        return answer
+
+    async def _polled(self, request: Request, key: str) -> Response:
+        packed = wants_gzip(request)
+        return Answer(await self._follower.wait_for_answer(key.encode(), packed), packed)
 
     async def clusters(self, request: Request) -> Response:
         environment = request.query_params.get("environment")

@@ -124,8 +124,8 @@ class Metrics:
             if count:
                 requests.add_metric((route, method, str(status)), count)
         yield requests
-        yield CounterMetricFamily("flux_resourceset_polls_fast", "Views that the fast path served.", value=fast)
-        yield CounterMetricFamily("flux_resourceset_polls_ordinary", "Views that the ordinary route served.", value=ordinary)
+        yield CounterMetricFamily("flux_resourceset_polls_fast", "Polls that the fast path served.", value=fast)
+        yield CounterMetricFamily("flux_resourceset_polls_ordinary", "Polls that the ordinary route served.", value=ordinary)
         for route in dict.fromkeys([*self.latency, *self.fast]):
             both = [observed for observed in (self.latency.get(route), self.fast.get(route)) if observed]
             total, buckets = 0, []

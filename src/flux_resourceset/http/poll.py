@@ -16,6 +16,7 @@ from flux_resourceset.ahead import Late
 from flux_resourceset.follower import Follower
 from flux_resourceset.http import auth
 from flux_resourceset.http.metrics import Metrics
+from flux_resourceset.kinds.model import Referenced
 from flux_resourceset.tokens import Right, Tokens
 
 PREFIX = "/api/v2/flux/clusters/"
@@ -44,9 +45,11 @@ def _header(name: str, group: int, value: bytes) -> bytes:
 
 
 _VALUE = rb"[ -~]*+"
+_PLAIN = rb"[0-9A-Za-z._~-]"  # of an id: what is the same with and without percent signs, as no other sign of a path is
 _OTHERS = b"|".join(map(_name, (*_UNDERSTOOD, *_FOREIGN)))
 _POLL = re.compile(
-    rb"GET %b(([!-.0-~]++)/([!-.0-~]++)) HTTP/1\.([01])\r\n(?:" % PREFIX.encode()
+    # the third group ends with a slash if an id follows
+    rb"GET %b(([!-.0-~]++)/([!-.0-~]++(?:/(?=%b))?+)%b*+) HTTP/1\.([01])\r\n(?:" % (PREFIX.encode(), _PLAIN, _PLAIN)
     + b"|".join([
         _header("host", 5, b"()" + _VALUE),
         _header("authorization", 6, b"(" + _VALUE + b")"),
@@ -57,6 +60,14 @@ _POLL = re.compile(
     ])
     + rb"){0,%d}\r\n" % _MAX_HEADERS
 )  # fmt: skip
+
+
+def view_route(kind: Referenced) -> str:
+    return PREFIX + "{cluster_dns}/" + kind.endpoint
+
+
+def input_route(kind: Referenced) -> str:
+    return view_route(kind) + "/{id}"
 
 
 def headers(body: bytes, packed: bool) -> list[tuple[bytes, bytes]]:
@@ -83,8 +94,9 @@ def _accepts_gzip(value: bytes) -> bool:
     return accepts_gzip([value])
 
 
-# One request: b"<dns>/<endpoint>", the endpoint, whether it wants gzip, the last lines of the answer's head, and whether the
-# connection ends with it. A plain tuple, because the interpreter makes and takes apart those fastest, at every poll.
+# One request: b"<dns>/<endpoint>" or b"<dns>/<endpoint>/<id>", its endpoint (of one input with a slash), whether it wants gzip,
+# the last lines of the answer's head, and whether the connection ends with it. A plain tuple, because the interpreter makes and
+# takes apart those fastest, at every poll.
 Poll = tuple[bytes, bytes, bool, bytes, bool]
 
 Clusters = frozenset[bytes] | None  # DNS names whose views somebody may read; None: those of every cluster
@@ -101,8 +113,10 @@ class Fast:
         self._generation = tokens.generation
         self._second = 0
         self._status = b""
-        endpoints = [kind.endpoint for kind in follower.kinds.referenced]
-        self._latency = {endpoint.encode(): metrics.fast[PREFIX + "{cluster_dns}/" + endpoint] for endpoint in endpoints}
+        self._latency = {}
+        for kind in follower.kinds.referenced:
+            self._latency[kind.endpoint.encode()] = metrics.fast[view_route(kind)]
+            self._latency[kind.endpoint.encode() + b"/"] = metrics.fast[input_route(kind)]
 
     def answer(self, data: bytes) -> tuple[bytes, bool] | None:
         """The responses to what a connection brought, and whether it ends with them; None: let the ordinary route look at it."""

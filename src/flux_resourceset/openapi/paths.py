@@ -31,7 +31,8 @@ def of_kinds(kinds: Kinds, samples: Samples, writable: bool) -> dict[str, Item]:
     """Every path, in the order of reading."""
     paths: dict[str, Item] = {"/api/v2/flux/clusters": {"get": _flux_list(kinds, samples)}}
     for viewed in kinds.referenced:
-        paths[f"/api/v2/flux/clusters/{{cluster_dns}}/{viewed.endpoint}"] = _flux_view(kinds, viewed, samples)
+        view = f"/api/v2/flux/clusters/{{cluster_dns}}/{viewed.endpoint}"
+        paths |= {view: _flux_view(kinds, viewed, samples), f"{view}/{{id}}": _flux_input(kinds, viewed, samples)}
     if writable:
         for kind in kinds:
             paths |= {f"/{kind.name}": _collection(kind, samples)} if kind.methods["resource"] else {}
@@ -75,17 +76,20 @@ def _flux_list(kinds: Kinds, samples: Samples) -> Operation:
     )
 
 
-def _inputs(description: str, name: str, example: Any) -> Schema:
+def _inputs(description: str, name: str, example: Any, most: int = flux_limits.MAX_INPUTS) -> Schema:
     """What an ExternalService of Flux Operator answers."""
-    every = {"type": "array", "maxItems": flux_limits.MAX_INPUTS, "items": ref(name)}
+    every = {"type": "array", "maxItems": most, "items": ref(name)}
     schema = {"type": "object", "required": ["inputs"], "additionalProperties": False, "properties": {"inputs": every}}
     return _answer(description, schema, {"inputs": [example]} if example else None, ("Vary", "Content-Encoding"))
 
 
-def _flux_view(kinds: Kinds, kind: Referenced, samples: Samples) -> Item:
+def _dns_path(kinds: Kinds) -> Schema:
     dns = converted(kinds.clusters.properties["cluster_dns"], Form.NEW)
     constraint: Schema = {word: dns[word] for word in ("type", "format", "pattern", "maxLength")}
-    path = _path("cluster_dns", "DNS name of the cluster, exactly.", constraint, sample(dns))
+    return _path("cluster_dns", "DNS name of the cluster, exactly.", constraint, sample(dns))
+
+
+def _flux_view(kinds: Kinds, kind: Referenced, samples: Samples) -> Item:
     text = "In the order of the cluster document. Empty when the cluster has none, or was decommissioned: then Flux removes them."
     answer = _inputs(text, f"{kind.singular}-input", samples.of(kind, "-input"))
     get = _operation(
@@ -97,7 +101,22 @@ def _flux_view(kinds: Kinds, kind: Referenced, samples: Samples) -> Item:
         [_parameter("XRequestId")],
         description="404: no cluster ever had this name. 503: the data cannot be vouched for; Flux keeps what it has.",
     )
-    return {"parameters": [path], "get": get}
+    return {"parameters": [_dns_path(kinds)], "get": get}
+
+
+def _flux_input(kinds: Kinds, kind: Referenced, samples: Samples) -> Item:
+    text = "The input, byte for byte as the view has it. Empty only when the cluster was decommissioned: then Flux removes it."
+    get = _operation(
+        f"api.flux.{kind.endpoint}.input",
+        FLUX,
+        f"One of the {kind.endpoint} that a cluster is to have",
+        {200: _inputs(text, f"{kind.singular}-input", samples.of(kind, "-input"), most=1)},
+        (*_TOKEN, errors.NotFound, errors.Unavailable),
+        [_parameter("XRequestId")],
+        description=f"404: the cluster has no such {kind.singular}, or no cluster ever had this name. 503: the data cannot be "
+        "vouched for. Flux keeps what it has in either case.",
+    )
+    return {"parameters": [_dns_path(kinds), _id(kind)], "get": get}
 
 
 # Documents

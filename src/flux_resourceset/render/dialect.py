@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any
 
 import yaml
@@ -143,9 +143,8 @@ _Presenter.add_representer(str, _block)
 def documents(text: str) -> Iterator[tuple[int, Any]]:
     """The documents of a stream with the line where each begins; the empty ones are passed over."""
     try:
-        if len(text) > _HARMLESS or "*" in text:
-            yaml_bounds.check(text, DEEPEST)
-        yield from _loaded(_Loader(text))
+        for node, value in nodes(text, DEEPEST):
+            yield node.start_mark.line + 1, value
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
         raise TemplateError(f"invalid YAML: {exc.problem}", mark.line + 1 if mark else None) from exc
@@ -155,31 +154,40 @@ def documents(text: str) -> Iterator[tuple[int, Any]]:
         raise _too_deep() from exc
 
 
-def _loaded(loader: Any) -> Iterator[tuple[int, Any]]:
+def nodes(text: str, deepest: int, inspect: Callable[[yaml.Node], None] | None = None) -> Iterator[tuple[yaml.Node, Any]]:
+    """The same with the tree that knows the place of everything, and with the errors of YAML.
+
+    `inspect` sees each tree before it is made into a value, which puts merged keys into it.
+    """
+    if len(text) > _HARMLESS or "*" in text:
+        yaml_bounds.check(text, deepest)
+    loader = _Loader(text)
     try:
         while loader.check_node():
             node = loader.get_node()
+            if inspect is not None:
+                inspect(node)
             value = loader.construct_document(node)
             if value is not None:
-                check_levels(value)
-                yield node.start_mark.line + 1, value
+                check_levels(value, deepest)
+                yield node, value
     finally:
         loader.dispose()
 
 
-def check_levels(value: object) -> None:
+def check_levels(value: object, deepest: int = DEEPEST) -> None:
     """Level by level, for what is too deep cannot be walked otherwise; what stands in several places is looked at once."""
     level: list[Any] = [value]
-    for _ in range(DEEPEST + 1):
+    for _ in range(deepest + 1):
         holders = {id(each): each for each in level if isinstance(each, dict | list)}
         if not holders:
             return
         level = [child for each in holders.values() for child in (each.values() if isinstance(each, dict) else each)]
-    raise _too_deep()
+    raise _too_deep(deepest)
 
 
-def _too_deep() -> TemplateError:
-    return TemplateError(f"nested more than {DEEPEST} levels deep")
+def _too_deep(deepest: int = DEEPEST) -> TemplateError:
+    return TemplateError(f"nested more than {deepest} levels deep")
 
 
 # YAML 1.1 breaks lines at some of these, forbids others, and its parsers know no surrogate pairs; half of one is no text.

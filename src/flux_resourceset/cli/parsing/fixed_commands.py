@@ -5,7 +5,7 @@ A new command is an entry here and a function `(Session) -> int` in a module of 
 
 from __future__ import annotations
 
-from flux_resourceset.cli.parsing import cluster_side_commands, context_commands, past_commands
+from flux_resourceset.cli.parsing import cluster_side_commands, context_commands, fleet_commands, past_commands
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
 from flux_resourceset.cli.parsing.shared_options import (
     AT,
@@ -185,6 +185,7 @@ def groups() -> tuple[Group, ...]:
         ),
         *cluster_side_commands.groups(),
         *context_commands.groups(),
+        *fleet_commands.groups(),
         _demo(),
     )
 

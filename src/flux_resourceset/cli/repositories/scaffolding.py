@@ -1,0 +1,249 @@
+"""`fleet init`, `fleet new-cluster` and `fleet new-tenant`: files that are made, where there were none."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flux_resourceset import atomic_files, names
+from flux_resourceset.cli import failures
+from flux_resourceset.cli.repositories import checkouts, editing, new_repositories
+from flux_resourceset.cli.repositories.checkouts import Checkout
+from flux_resourceset.repositories import layout, scaffold, scaffold_siblings, tenants, trees, yaml_scalars
+from flux_resourceset.repositories.blueprints import Blueprint
+from flux_resourceset.repositories.policy import GIT, Policy
+
+if TYPE_CHECKING:
+    from flux_resourceset.cli.session import Session
+
+_CHARTS = re.compile(r"(https?|oci)://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~%-]+)*/?")  # nothing a template could read
+_TAKEN = ("docs", "keys", "terraform")  # directories beside the environments
+_SYSTEM = re.compile(r"kube-.*|flux-system|default")  # namespaces that are nobody's
+_LABEL = "a word of lower case letters, digits and dashes"
+
+
+# Both repositories
+
+
+def init(session: Session) -> int:
+    values = session.values
+    folder, name, ci = Path(values.required("dir")), values.text("name") or scaffold.NAME, values.text("ci") or scaffold.GITHUB
+    if not _is_name(name, scaffold.blueprints_name(name)):
+        raise failures.usage(f"--name is {name!r}; it must be {_LABEL}, at most 43 of them")
+    environments, charts = _environments(values.text("environments")), _charts(values.text("charts"))
+    new_repositories.require_git(session.environment)
+    made = scaffold.repositories(name, environments, ci, charts)
+    for repository in made:
+        if os.path.lexists(folder / repository):
+            raise failures.Failure(failures.CONFLICT, f"{folder / repository} exists; choose another directory or another --name")
+    _make(session, folder, made)
+    rows = [{"path": f"{repository}/{path}"} for repository, files in made.items() for path in files]
+    lines = [
+        f"{folder / repository}: {len(files)} files, committed on {new_repositories.BRANCH}" for repository, files in made.items()
+    ]
+    session.output.value(rows, lambda: lines, [row["path"] for row in rows])
+    return failures.OK
+
+
+def _is_name(name: str, longest: str) -> bool:
+    """Whether it is a name of Kubernetes, and so is the longest that is made of it; and a text to every reader of YAML."""
+    return names.is_dns_label(name) and names.is_dns_label(longest) and yaml_scalars.fits_plain(name)
+
+
+def _environments(text: str | None) -> Sequence[str]:
+    if text is None:
+        return scaffold.ENVIRONMENTS
+    found = [name.strip() for name in text.split(",")]
+    for place, name in enumerate(found):
+        # the longest name that is made of one is that of its cluster
+        if not _is_name(name, f"{name}-use1-01") or name in _TAKEN:
+            taken = " or ".join(_TAKEN)
+            raise failures.usage(f"--environments has {name!r}; it must be {_LABEL}, at most 55 of them, and not {taken}")
+        if name in found[:place]:
+            raise failures.usage(f"--environments has {name} twice")
+    return found
+
+
+def _charts(url: str | None) -> str | None:
+    if url is not None and not _CHARTS.fullmatch(url):
+        raise failures.usage(
+            f"--charts is {url!r}; write it as in https://charts.example.com or oci://registry.example.com/charts"
+        )
+    return url
+
+
+def _make(session: Session, folder: Path, made: Mapping[str, scaffold.Files]) -> None:
+    """Under other names first, so that whatever fails leaves nothing behind."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=".flux-resourceset-", dir=folder))
+        try:
+            for repository, files in made.items():
+                released = scaffold.RELEASE if repository.endswith(scaffold.blueprints_name("")) else None
+                (draft / repository).mkdir()
+                new_repositories.create(draft / repository, files, _SUBJECT, released, session.environment)
+            for repository in made:
+                (draft / repository).rename(folder / repository)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    except OSError as exc:
+        raise failures.usage(f"{folder} cannot be written: {exc.strerror or exc}") from exc
+
+
+_SUBJECT = "Begin with a sample"
+
+
+# A cluster
+
+
+def new_cluster(session: Session) -> int:
+    name, environment = session.values.required("cluster"), session.values.text("environment")
+    if environment is None:
+        raise failures.usage("say in which environment: --environment NAME")
+    with Checkout(session) as checkout:
+        tree = checkout.tree(None)
+        policy = checkout.policy(tree)
+        checkouts.check_environment(policy, environment)
+        if not _is_name(name, name):
+            raise failures.usage(f"<cluster> is {name!r}; it must be {_LABEL}, at most 63 of them")
+        place = layout.Cluster(environment, name)
+        known = {each.name: each for each in layout.clusters(tree, policy)}
+        if name in known:
+            raise failures.Failure(failures.CONFLICT, f'cluster "{name}" exists in {known[name].environment}')
+        pin = scaffold_siblings.pin(tree, policy, environment) or checkout.blueprints(policy).newest()
+        sources = scaffold_siblings.sources(tree, policy, environment)
+        return _add(session, checkout, place.folder, scaffold.cluster(place, sources, pin))
+
+
+# A tenant
+
+
+def new_tenant(session: Session) -> int:
+    name, cluster, blueprint = session.values.required("tenant"), _needed(session, "cluster"), _needed(session, "blueprint")
+    given = editing.given_values(session)
+    if not _is_name(name, f"{name}-inputs"):
+        raise failures.usage(f"<tenant> is {name!r}; it must be {_LABEL}, at most 56 of them")
+    with Checkout(session) as checkout:
+        tree = checkout.tree(None)
+        policy = checkout.policy(tree)
+        place = layout.Tenant(*_cluster(tree, policy, cluster), name)
+        if tree.children(place.folder) or os.path.lexists(checkout.root / place.folder):
+            raise failures.Failure(failures.CONFLICT, f'tenant "{name}" exists in {place.where.folder}')
+        _check_holder(policy, place)
+        namespace = _namespace(session, tree, policy, place)
+        signature = _blueprint(checkout, tree, policy, place, blueprint)
+        values = _inputs(signature, place, given)
+        store = scaffold_siblings.store(tree, policy, place.where)
+        try:
+            files = scaffold.tenant(place, namespace, blueprint, values, store, policy.secret_path or scaffold.SECRET_PATH)
+        except ValueError as exc:
+            raise failures.Failure(failures.REFUSED, f"{place.path(layout.INPUT)}: {exc}") from exc
+        return _add(session, checkout, place.folder, files)
+
+
+def _needed(session: Session, option: str) -> str:
+    value = session.values.text(option)
+    if value is None:
+        raise failures.usage(f"--{option} is missing")
+    return value
+
+
+def _cluster(tree: trees.Tree, policy: Policy, name: str) -> layout.Cluster:
+    found = [each for each in layout.clusters(tree, policy) if each.name == name]
+    if not found:
+        raise failures.Failure(failures.NOT_FOUND, f'cluster "{name}" not found; make it with fleet new-cluster')
+    if len(found) > 1:
+        where = " and ".join(each.environment for each in found)
+        raise failures.Failure(failures.CONFLICT, f'cluster "{name}" is in {where}; a name must be that of one cluster')
+    return found[0]
+
+
+def _check_holder(policy: Policy, place: layout.Tenant) -> None:
+    environment = policy.environment(place.environment)
+    if environment is not None and GIT not in environment.inputs:
+        raise failures.Failure(
+            failures.REFUSED, f"{place.environment} takes inputs from {', '.join(environment.inputs)} only, as fleet.yaml says"
+        )
+
+
+def _namespace(session: Session, tree: trees.Tree, policy: Policy, place: layout.Tenant) -> str:
+    name = session.values.text("namespace") or f"{place.name}-{place.environment}"
+    if not names.is_dns_label(name) or _SYSTEM.fullmatch(name):
+        raise failures.usage(
+            f"the namespace is {name!r}; give --namespace: {_LABEL}, at most 63 of them, and none of the system's"
+        )
+    if not yaml_scalars.fits_plain(name):  # Flux puts it into manifests without quotes
+        raise failures.usage(
+            f"the namespace is {name!r}, which YAML takes for something else than a text; give another --namespace"
+        )
+    for other in layout.tenants(tree, policy, environment=place.environment, cluster=place.cluster):
+        try:
+            taken = tenants.sync(tree, other).namespace == name
+        except tenants.Broken:
+            continue  # lint says why
+        if taken:
+            raise failures.Failure(
+                failures.CONFLICT, f'namespace "{name}" is that of {other.name} in {place.where.folder}; give another --namespace'
+            )
+    return name
+
+
+def _blueprint(checkout: Checkout, tree: trees.Tree, policy: Policy, place: layout.Tenant, name: str) -> Blueprint:
+    """As the release has it to which the cluster is pinned."""
+    known = checkout.blueprints(policy)
+    with checkouts.telling():
+        tag = tenants.pin(tree, place.where)
+        if known.release(tag) is None:
+            raise failures.Failure(
+                failures.NOT_FOUND, f'tag "{tag}" of {place.where.folder} not found in the blueprints; fetch their tags'
+            )
+        found = known.blueprint(name, tag) if names.is_dns_label(name) else None
+    if found is None:
+        raise failures.Failure(failures.NOT_FOUND, f'blueprint "{name}" not found at tag {tag}')
+    return found
+
+
+def _inputs(blueprint: Blueprint, place: layout.Tenant, given: Mapping[str, Any]) -> dict[str, Any]:
+    """In the order of the signature; what follows from the place is filled in."""
+    known = blueprint.schema.get("properties") or {}
+    usual = {"environment": place.environment, "secretName": scaffold.secret_name(place.name)}
+    values = {**{name: value for name, value in usual.items() if name in known}, **given}
+    wrong = blueprint.violations(values)
+    if wrong:
+        raise failures.Failure(failures.REFUSED, *(f"{violation.text} ({blueprint.name})" for violation in wrong))
+    return {name: values[name] for name in (*known, *values) if name in values}
+
+
+# Writing
+
+
+def _add(session: Session, checkout: Checkout, folder: str, files: scaffold.Files) -> int:
+    """Write files into a folder that is not there yet: all of them, or none."""
+    root = checkout.root
+    for part in (root / folder, *(root / folder).parents):
+        if part == root:
+            break
+        if part.is_symlink():
+            raise failures.Failure(failures.REFUSED, f"{part} is a symlink, and those are not followed")
+    if os.path.lexists(root / folder):
+        raise failures.Failure(failures.CONFLICT, f"{root / folder} exists")
+    try:
+        _write(root, folder, files)
+    except OSError as exc:
+        shutil.rmtree(root / folder, ignore_errors=True)  # it was not there before
+        raise failures.usage(f"{root / folder} cannot be written: {exc.strerror or exc}") from exc
+    rows = [{"path": path} for path in files]
+    session.output.value(rows, lambda: list(files), list(files))
+    return failures.OK
+
+
+def _write(root: Path, folder: str, files: scaffold.Files) -> None:
+    (root / folder).mkdir(parents=True)
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        atomic_files.replace(root / path, text.encode(), durable=False, mode=atomic_files.AS_USUAL)

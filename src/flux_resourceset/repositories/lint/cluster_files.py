@@ -1,0 +1,143 @@
+"""Rules manifest and pin for the files of a cluster: what Terraform applies, what Flux syncs, and what every tenant relies on."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from flux_resourceset.repositories import findings, layout, object_policy, tenants
+from flux_resourceset.repositories.findings import Finding
+from flux_resourceset.repositories.lint import secret_sources, secret_values
+from flux_resourceset.repositories.lint.reports import MANIFEST, Report, Wanted
+from flux_resourceset.repositories.lint.secret_sources import Vault
+from flux_resourceset.repositories.lint.tenant_files import EXTERNAL_SECRETS, FLUX_SYSTEM, KUSTOMIZE, OPERATOR, SOURCE
+from flux_resourceset.repositories.manifests import Manifest
+
+PIN, OBJECT_POLICY = "pin", "object-policy"
+
+_REMEMBERED = 64  # files of bases that are judged once: most clusters have the same
+_NO_TAG = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\A[-/.]|[/.]\Z|\.lock\Z")  # what Git takes in no tag
+_HELM, _SOURCES = "helm.toolkit.fluxcd.io", "source.toolkit.fluxcd.io"
+_VERSIONS = {  # that clusters serve; older ones are gone, or go
+    **dict.fromkeys([(_SOURCES, f"{kind}Repository") for kind in ("Git", "Helm", "OCI")], f"{_SOURCES}/v1"),
+    (_HELM, "HelmRelease"): f"{_HELM}/v2",
+    (KUSTOMIZE.partition("/")[0], "Kustomization"): KUSTOMIZE,
+    **dict.fromkeys(
+        [("external-secrets.io", kind) for kind in ("SecretStore", "ClusterSecretStore", "ExternalSecret")], EXTERNAL_SECRETS
+    ),
+    **dict.fromkeys([(OPERATOR.partition("/")[0], kind) for kind in ("ResourceSet", tenants.PROVIDER)], OPERATOR),
+}
+
+
+def of_instance(report: Report, documents: Sequence[Manifest], cluster: layout.Cluster) -> None:
+    report.refuse_others(documents, "FluxInstance")
+    instance = report.sole(documents, Wanted("FluxInstance", OPERATOR, "flux", FLUX_SYSTEM))
+    if instance is not None:
+        report.expect(instance, ("spec", "sync", "kind"), "GitRepository")
+        _check_path(report, instance, ("spec", "sync", "path"), cluster.path(layout.FLUX))
+
+
+def of_blueprints(report: Report, documents: Sequence[Manifest]) -> tuple[str | None, int | None]:
+    """The tag that is pinned, and its line; None if there is none that Flux would take."""
+    report.refuse_others(documents, "GitRepository")
+    source = report.sole(documents, Wanted("GitRepository", f"{_SOURCES}/v1", SOURCE, FLUX_SYSTEM))
+    if source is None:
+        return None, None
+    if not isinstance(source.at("spec", "url"), str):
+        report.add(MANIFEST, source.line("spec", "url"), "GitRepository: spec.url must say where the blueprints are")
+    reference, tag = source.at("spec", "ref"), source.at(*tenants.TAG)
+    others = [name for name in reference if name != "tag"] if isinstance(reference, dict) else []
+    if others:
+        message = f"spec.ref.{others[0]} moves under the cluster; pin a release by spec.ref.tag alone"
+        report.add(PIN, source.line("spec", "ref", others[0]), message)
+    if not isinstance(tag, str) or not tag:
+        if not others:
+            report.add(PIN, source.line(*tenants.TAG), "spec.ref.tag must name a release of the blueprints")
+        return None, None
+    line = source.line(*tenants.TAG)
+    if _NO_TAG.search(tag):
+        report.add(PIN, line, f"{tag!r} cannot be a tag of Git; name a release of the blueprints")
+        return None, None
+    return tag, line
+
+
+def of_sync(report: Report, documents: Sequence[Manifest], cluster: layout.Cluster) -> None:
+    report.refuse_others(documents, "Kustomization")
+    for name in (layout.BASE, layout.TENANTS):
+        found = [manifest for manifest in documents if manifest.name == name]
+        if len(found) != 1:
+            line = found[1].line("metadata", "name") if found else None
+            report.add(MANIFEST, line, f"must hold one Kustomization {name}, and holds {len(found) or 'none'}")
+            continue
+        manifest = found[0]
+        report.compare(manifest, Wanted("Kustomization", KUSTOMIZE, name, FLUX_SYSTEM))
+        report.expect(manifest, ("spec", "sourceRef", "kind"), "GitRepository")
+        report.expect(manifest, ("spec", "prune"), True)
+        report.expect(manifest, ("spec", "wait"), True)
+        _check_path(report, manifest, ("spec", "path"), cluster.path(name))
+        if name == layout.TENANTS and {"name": layout.BASE} not in (manifest.at("spec", "dependsOn") or []):
+            line = manifest.line("spec", "dependsOn")
+            report.add(MANIFEST, line, "Kustomization tenants: spec.dependsOn must name base, which tenants rely on")
+    for manifest in documents:
+        if manifest.name not in (layout.BASE, layout.TENANTS):
+            message = f"holds Kustomization {manifest.name}; only base and tenants belong into this file"
+            report.add(MANIFEST, manifest.line("metadata", "name"), message)
+
+
+def _check_path(report: Report, manifest: Manifest, steps: Sequence[str], wanted: str) -> None:
+    """From the root of the repository, of which the root of the fleet may be a folder."""
+    path = manifest.at(*steps)
+    parts = [part for part in path.split("/") if part not in ("", ".")] if isinstance(path, str) else []
+    if parts[-wanted.count("/") - 1 :] != wanted.split("/") or ".." in parts:
+        report.expect(manifest, steps, f"./{wanted}")
+
+
+# The base
+
+
+class BaseFile(NamedTuple):
+    """What a file of a base is worth, wherever it stands."""
+
+    found: tuple[Finding, ...]  # without path
+    roles: frozenset[str]
+    vaults: tuple[tuple[Vault, int], ...]
+
+    def at(self, path: str) -> list[Finding]:
+        return [finding._replace(path=path) for finding in self.found]
+
+
+@functools.lru_cache(_REMEMBERED)
+def of_base(body: bytes) -> BaseFile:
+    report = Report("")
+    report.found += secret_values.of_bytes("", body)
+    documents = report.documents(body)
+    if documents is None:
+        return BaseFile(tuple(report.found), frozenset(), ())
+    for manifest in documents:
+        _check_object(report, manifest)
+    report.found += secret_values.of_documents("", body, documents)
+    roles = frozenset(manifest.name for manifest in documents if manifest.kind == "ClusterRole")
+    return BaseFile(tuple(report.found), roles, tuple(secret_sources.vaults(documents)))
+
+
+def _check_object(report: Report, manifest: Manifest) -> None:
+    data = manifest.data
+    whole = isinstance(data, dict) and all(isinstance(data.get(name), str) for name in ("apiVersion", "kind"))
+    is_of_kustomize = whole and manifest.api_version.startswith("kustomize.config.k8s.io/")
+    if not whole or not (manifest.name or is_of_kustomize or manifest.kind.endswith("List")):
+        report.add(MANIFEST, manifest.line(), "is no object of Kubernetes; give it apiVersion, kind and metadata.name")
+        return
+    wanted = _VERSIONS.get((manifest.api_version.partition("/")[0], manifest.kind))
+    if wanted is not None:
+        report.expect(manifest, ("apiVersion",), wanted)
+    report.found += of_object("", manifest)
+
+
+def of_object(path: str, manifest: Manifest) -> list[Finding]:
+    """What admission would say of a manifest."""
+    return [
+        findings.error(OBJECT_POLICY, path, manifest.line(*fault.steps), f"{manifest.kind} {manifest.name}: {fault.message}")
+        for fault in object_policy.faults(manifest.data)
+    ]

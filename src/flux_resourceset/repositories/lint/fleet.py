@@ -1,0 +1,115 @@
+"""All rules for a repository of fleet config: cluster by cluster and tenant by tenant, so that few things are kept in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+
+from flux_resourceset.repositories import findings, layout, trees
+from flux_resourceset.repositories.findings import Finding
+from flux_resourceset.repositories.lint import cluster_files, owners, places, reports, secret_sources, tenant, tenant_inputs
+from flux_resourceset.repositories.lint.reports import LAYOUT, MANIFEST, Report
+from flux_resourceset.repositories.lint.scenes import Scene
+from flux_resourceset.repositories.object_policy import ACCOUNT
+from flux_resourceset.repositories.policy import Policy
+from flux_resourceset.repositories.trees import Sort
+
+_BELONGS = "a cluster has flux-instance.yaml, flux/blueprints.yaml, flux/sync.yaml, base/*.yaml and tenants/"
+_INSTANCE, _PIN, _SYNC = layout.CLUSTER_FILES
+_FOLDERS = frozenset({layout.FLUX, layout.BASE, layout.TENANTS})
+_OF_FLUX = frozenset(file.rpartition("/")[2] for file in (_PIN, _SYNC))
+
+
+def lint(tree: trees.Tree, policy: Policy, releases: tenant_inputs.Releases) -> Iterator[Finding]:
+    """Everything that is wrong, in no order."""
+    known, fields = tenant_inputs.Known(releases), tenant_inputs.Fields.of(policy)
+    scene = Scene(tree, policy, known, fields, secret_sources.Owners(), {})
+    yield from scene.judged(places.outside(tree, policy.names))
+    yield from owners.lint(tree, policy)
+    for environment in policy.names:
+        yield from _of_environment(scene, environment)
+        for cluster in layout.clusters(tree, policy, environment):
+            yield from _of_cluster(scene, cluster)
+
+
+def _of_environment(scene: Scene, name: str) -> Iterator[Finding]:
+    inside = scene.tree.children(name)
+    if inside:
+        yield from places.of_environment(name)
+    belongs = "an environment has clusters, and nothing else"
+    yield from scene.judged(places.placed(scene.tree, name, inside, places.KEEP.__eq__, lambda folder: True, belongs))
+
+
+def _of_cluster(scene: Scene, cluster: layout.Cluster) -> Iterator[Finding]:
+    yield from places.of_cluster(cluster, scene.clusters)
+    yield from _of_places(scene, cluster)
+    yield from _of_base(scene, cluster)
+    tag = yield from _of_files(scene, cluster)
+    namespaces: dict[str, str] = {}
+    for name, sort in scene.tree.children(cluster.path(layout.TENANTS)).items():
+        if sort is Sort.FOLDER:
+            yield from tenant.lint(scene, layout.Tenant(*cluster, name), tag, namespaces)
+
+
+def _of_places(scene: Scene, cluster: layout.Cluster) -> Iterator[Finding]:
+    tree = scene.tree
+    inside = tree.children(cluster.folder)
+    placed = places.placed(tree, cluster.folder, inside, _INSTANCE.__eq__, _FOLDERS.__contains__, _BELONGS)
+    yield from scene.judged(placed, (_INSTANCE,))
+    folder = cluster.path(layout.FLUX)
+    flux = tree.children(folder)
+    yield from scene.judged(places.placed(tree, folder, flux, _OF_FLUX.__contains__, lambda name: False, _BELONGS), [*_OF_FLUX])
+    present = {**inside, **{f"{layout.FLUX}/{name}": sort for name, sort in flux.items()}}
+    yield from places.missing(cluster.folder, present, layout.CLUSTER_FILES, _BELONGS)
+    folder = cluster.path(layout.TENANTS)
+    belongs = "tenants/ has a directory for each tenant, and nothing else"
+    placed = places.placed(tree, folder, tree.children(folder), places.KEEP.__eq__, lambda name: True, belongs)
+    yield from scene.judged(placed)
+
+
+def _of_files(scene: Scene, cluster: layout.Cluster) -> Generator[Finding, None, str | None]:
+    """The release of the blueprints that the cluster is pinned to; None if that is none."""
+    report, documents = scene.read(cluster.path(_INSTANCE))
+    if documents is not None:
+        cluster_files.of_instance(report, documents, cluster)
+    yield from report.found
+    report, documents = scene.read(cluster.path(_SYNC))
+    if documents is not None:
+        cluster_files.of_sync(report, documents, cluster)
+    yield from report.found
+    report, documents = scene.read(cluster.path(_PIN))
+    tag, line = cluster_files.of_blueprints(report, documents) if documents is not None else (None, None)
+    if tag is not None and not scene.known.has(tag):
+        report.add(
+            cluster_files.PIN, line, f"the blueprints have no tag {tag}; fetch their tags, or name a release that is there"
+        )
+        tag = None
+    yield from report.found
+    return tag
+
+
+def _of_base(scene: Scene, cluster: layout.Cluster) -> Iterator[Finding]:
+    folder = cluster.path(layout.BASE)
+    inside = scene.tree.children(folder)
+    read = [name for name in inside if name.endswith(".yaml")]
+    is_own = {*read, places.KEEP}.__contains__
+    yield from scene.judged(places.placed(scene.tree, folder, inside, is_own, lambda name: False, _BELONGS), read)
+    roles: set[str] = set()
+    for name in read:
+        if inside[name] is Sort.FILE:
+            report = Report(f"{folder}/{name}")
+            roles |= _check_base_file(scene, cluster, report)
+            yield from report.found
+    if ACCOUNT not in roles:
+        message = f"must hold the ClusterRole {ACCOUNT}, which the tenants are bound to"
+        yield findings.error(MANIFEST if read else LAYOUT, folder, None, message)
+
+
+def _check_base_file(scene: Scene, cluster: layout.Cluster, report: Report) -> frozenset[str]:
+    """The roles that it holds."""
+    body = reports.body(scene.tree, report.path, report)
+    if body is None:
+        return frozenset()
+    file = cluster_files.of_base(body)
+    report.found += file.at(report.path)
+    report.found += scene.vaults.judge(cluster, report.path, iter(file.vaults))
+    return file.roles
