@@ -143,6 +143,7 @@ CATALOG = {
 @pytest.mark.long
 def test_paths_of_the_catalog_and_of_overrides_must_be_in_their_tags(tmp_path: Path) -> None:
     repository = Repository(tmp_path)
+    (tmp_path / "server").mkdir()
     with live.serving(tmp_path / "server", SEED_FILE=str(live.ROOT / "data" / "seed.json")) as server, server.client() as api:
         repository.cli.environment |= {
             "FLUX_API_URL": server.url, "FLUX_API_TOKEN": live.READ, "FLUX_API_WRITE_TOKEN": live.WRITE,

@@ -29,7 +29,7 @@ def test_the_examples_of_a_page_come_out_as_shown(page: Path, tmp_path: Path) ->
 
 def test_pages_that_promise_examples_have_them() -> None:
     promised = "api bootstrap configuration demo extending install merge patching phone-home providers templates versioning"
-    promised += " everyday-story apply-and-git everyday-questions scaling-out"
+    promised += " everyday-story apply-and-git everyday-questions scaling-out two-repositories"
     promised += " plan-and-apply guards-and-freezes looking-back going-back where-values-come-from wrong-deletion moving-in"
     assert {"README.md", *(f"{name}.md" for name in promised.split())} <= {path.name for path in PAGES}
 
