@@ -23,6 +23,11 @@ def dns(number: int) -> str:
     return f"{cluster_id(number)}.k8s.example.com"
 
 
+def rolebinding(number: int) -> str:
+    """The first that a cluster has."""
+    return f"rolebinding-{number % ROLEBINDINGS:02}"
+
+
 def _component(number: int) -> dict[str, Any]:
     return {
         "id": f"component-{number:02}",

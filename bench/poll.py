@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, TypeVar
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))  # so that it can be started as a file
 
-from bench import load  # noqa: E402
+from bench import generated, load  # noqa: E402
 from bench.servers import LOAD_CORE, READ, WRITE, Process, environment, headers, nginx, ours, pinned  # noqa: E402
 
 CONNECTIONS = 64
@@ -93,6 +93,12 @@ SCENARIOS = (
     Scenario("Connection: close", 0.8, by_wrk=True, more="Connection: close\r\n"),
 )
 
+FEW = VIEWS[2]  # a view of three inputs; one of them is asked for by itself, and the view as well
+ONE_INPUT = (
+    Scenario("one input, keep-alive", 0.9, keep_alive=True, by_wrk=True),
+    Scenario("one input, new connections, gzip", 0.9, packed=True),
+)
+
 
 # Load
 
@@ -103,6 +109,10 @@ def dns(number: int) -> str:
 
 def path(number: int, view: str) -> str:
     return f"/api/v2/flux/clusters/{dns(number)}/{view}"
+
+
+def polled(clusters: int) -> list[str]:
+    return [path(number, VIEWS[0]) for number in range(min(clusters, POLLED))]
 
 
 def raw(request_path: str, packed: bool, more: str = "", token: str = READ) -> str:
@@ -153,8 +163,7 @@ def wrk(program: str, port: int, paths: list[str], scenario: Scenario, seconds: 
     return report
 
 
-def measured(server: Process, scenario: Scenario, clusters: int, seconds: float, home: Path) -> Run:
-    paths = [path(number, VIEWS[0]) for number in range(min(clusters, POLLED))]
+def measured(server: Process, scenario: Scenario, paths: list[str], seconds: float, home: Path) -> Run:
     program = shutil.which("wrk")
     busy, spent, began = server.cpu_seconds(), _children(), time.perf_counter()
     if scenario.by_wrk and program:
@@ -208,7 +217,7 @@ def against_nginx(server: Process, before: Process | None, options: argparse.Nam
         file.with_name(file.name + ".gz").write_bytes(packed)
     print(f"\nPolls of {len(body)} bytes, {len(gzip.compress(body, 1))} packed; {CONNECTIONS} connections; "
           f"{options.rounds} rounds of {options.seconds:g} s; medians")  # fmt: skip
-    print(f"{'':24}{'':7}{'req/s':>8}{'p50 ms':>8}{'p99 ms':>8}{'µs CPU':>8}{'server':>8}{'load':>6}")
+    print(f"{'':33}{'':7}{'req/s':>8}{'p50 ms':>8}{'p99 ms':>8}{'µs CPU':>8}{'server':>8}{'load':>6}")
     with nginx(home) as anchor:
         if anchor is None:
             print("nginx is not on this system: no ratios")
@@ -224,19 +233,46 @@ def _compared(servers: dict[str, Process], scenario: Scenario, options: argparse
     def each() -> tuple[dict[str, Run], bool]:
         first = next(rounds) % len(servers)  # whoever comes behind nginx is slower by up to a tenth, so all of them do in turn
         order = [*servers][first:] + [*servers][:first]
-        runs = {name: measured(servers[name], scenario, options.clusters, options.seconds, home) for name in order}
+        runs = {name: measured(servers[name], scenario, polled(options.clusters), options.seconds, home) for name in order}
         return runs, all(run.undisturbed for run in runs.values())
 
     used, note = repeated(each, options.rounds)
-    for name in servers:
-        medians = Run(*map(statistics.median, zip(*(runs[name] for runs in used), strict=True)))
-        print(
-            f"{scenario.name:24}{name:7}{medians.rate:8.0f}{medians.p50 * 1e3:8.2f}{medians.p99 * 1e3:8.2f}"
-            f"{medians.cost * 1e6:8.1f}{medians.server_busy:8.0%}{medians.load_busy:6.0%}"
-        )
+    _print_medians(used, scenario)
     if "nginx" not in servers:
         return [Bar(f"{scenario.name}, share of nginx", f">= {scenario.bar}", "not measured", False)]
     return [_share(used, name, scenario, note) for name in servers if name != "nginx"]
+
+
+def _print_medians(used: list[dict[str, Run]], scenario: Scenario) -> None:
+    for name in used[0]:
+        medians = Run(*map(statistics.median, zip(*(runs[name] for runs in used), strict=True)))
+        print(
+            f"{scenario.name:33}{name:7}{medians.rate:8.0f}{medians.p50 * 1e3:8.2f}{medians.p99 * 1e3:8.2f}"
+            f"{medians.cost * 1e6:8.1f}{medians.server_busy:8.0%}{medians.load_busy:6.0%}"
+        )
+
+
+def one_by_one(server: Process, options: argparse.Namespace, home: Path) -> list[Bar]:
+    """Single inputs, and the view that they are in, in turns."""
+    numbers = range(min(options.clusters, POLLED))
+    paths = {"view": [path(number, FEW) for number in numbers]}
+    paths["input"] = [f"{path(number, FEW)}/{generated.rolebinding(number)}" for number in numbers]
+    bars = []
+    for scenario in ONE_INPUT:
+        rounds = itertools.count()
+
+        def each(scenario: Scenario = scenario, rounds: Iterator[int] = rounds) -> tuple[dict[str, Run], bool]:
+            order = ("view", "input") if next(rounds) % 2 else ("input", "view")
+            runs = {name: measured(server, scenario, paths[name], options.seconds, home) for name in order}
+            return runs, all(run.undisturbed for run in runs.values())
+
+        used, note = repeated(each, options.rounds)
+        _print_medians(used, scenario)
+        ratio = statistics.median(runs["input"].rate / runs["view"].rate for runs in used)
+        by_cost = statistics.median(runs["view"].cost / runs["input"].cost for runs in used)
+        value = f"{ratio:.2f} by requests, {by_cost:.2f} by CPU time; {note}"
+        bars.append(Bar(f"{scenario.name}, share of its view", f">= {scenario.bar}", value, ratio >= scenario.bar))
+    return bars
 
 
 def _share(used: list[dict[str, Run]], name: str, scenario: Scenario, note: str) -> Bar:
@@ -380,6 +416,7 @@ def main() -> None:
         ):  # both new, for a fair comparison
             server.wait("/ready")
             bars += against_nginx(server, before, options, home)
+            bars += one_by_one(server, options, home)
     print()
     for bar in bars:
         print(f"{'met   ' if bar.met else 'MISSED'}  {bar.name}: {bar.value} (bar: {bar.limit})")

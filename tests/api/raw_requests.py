@@ -16,6 +16,7 @@ LOST = b"Authorization: Bearer " + LOST_SECRET
 OTHER_DNS, GONE_DNS, NO_CLUSTER = "other.example.com", "gone.example.com", "never.example.com"
 OTHER, GONE, NEVER = (view(dns, "namespaces").encode() for dns in (OTHER_DNS, GONE_DNS, NO_CLUSTER))
 PATH = view(DEMO_DNS, "namespaces").encode()
+ONE = PATH + b"/podinfo"  # one input of it
 TOKEN = b"Authorization: Bearer " + live.READ.encode()
 BASIC = b"Authorization: Basic " + base64.b64encode(b"flux:" + live.READ.encode())
 HOST = b"Host: api.example.com"
@@ -181,10 +182,60 @@ CASES: dict[str, Sequence[bytes]] = {
     "nothing but newlines": [b"\r\n\r\n"],
 }  # fmt: skip
 
+ONE_CASES: dict[str, Sequence[bytes]] = {  # of one input
+    "one": [request(HOST, TOKEN, target=ONE)],
+    "one, as Flux": [AS_FLUX.replace(PATH, ONE)],
+    "one, basic": [request(HOST, BASIC, target=ONE)],
+    "one, by its own token": [request(HOST, BOUND, target=ONE)],
+    "one, by the token of another cluster": [request(HOST, LOST, target=ONE)],
+    "one, no token": [request(HOST, target=ONE)],
+    "one, HEAD": [request(HOST, TOKEN, target=ONE, method=b"HEAD")],
+    "one, POST": [request(HOST, TOKEN, target=ONE, method=b"POST")],
+    "one, HTTP/1.0": [request(HOST, TOKEN, target=ONE, version=b"HTTP/1.0")],
+    "one, with an id": [request(HOST, TOKEN, b"X-Request-Id: abc", target=ONE)],
+    "one, pipelined with its view": [PLAIN + request(HOST, TOKEN, target=ONE) + AS_FLUX],
+    "one, split in its id": [request(HOST, TOKEN, target=ONE)[:72], request(HOST, TOKEN, target=ONE)[72:]],
+    "one, a proxy's headers": [request(HOST, TOKEN, *PROXY, target=ONE)],
+    "one, a minimal revision": [request(HOST, TOKEN, b"X-Min-Revision: 1", target=ONE)],
+    "one, a query": [request(HOST, TOKEN, target=ONE + b"?a=1")],
+    "one, a fragment": [request(HOST, TOKEN, target=ONE + b"#x")],
+    "one, a query before it": [request(HOST, TOKEN, target=PATH + b"?a/podinfo")],
+    "one, percent encoded": [request(HOST, TOKEN, target=ONE.replace(b"/pod", b"/%70od"))],
+    "one, its slash percent encoded": [request(HOST, TOKEN, target=ONE.replace(b"/pod", b"%2Fpod"))],
+    "one, broken percent encoding": [request(HOST, TOKEN, target=ONE + b"%zz")],
+    "one, percent encoded newline": [request(HOST, TOKEN, target=ONE + b"%0a")],
+    "one, not UTF-8": [request(HOST, TOKEN, target=PATH + b"/%ff")],
+    "one, in upper case": [request(HOST, TOKEN, target=PATH + b"/Podinfo")],
+    "one, a slash behind it": [request(HOST, TOKEN, target=ONE + b"/")],
+    "one, two slashes before it": [request(HOST, TOKEN, target=PATH + b"//podinfo")],
+    "one, something behind it": [request(HOST, TOKEN, target=ONE + b"/x")],
+    "one, parameters of a path": [request(HOST, TOKEN, target=ONE + b";x=1")],
+    "one, not assigned": [request(HOST, TOKEN, target=PATH + b"/nobody")],
+    "one, not assigned anywhere else": [request(HOST, TOKEN, target=OTHER + b"/podinfo")],
+    "one, dots": [request(HOST, TOKEN, target=PATH + b"/..")],
+    "one, of an unknown view": [request(HOST, TOKEN, target=PATH + b"x/podinfo")],
+    "one, of an unknown dns": [request(HOST, TOKEN, target=NEVER + b"/podinfo")],
+    "one, of no dns": [request(HOST, TOKEN, target=b"/api/v2/flux/clusters//namespaces/podinfo")],
+    "one, decommissioned": [request(HOST, TOKEN, target=GONE + b"/podinfo")],
+    "one, decommissioned, packed": [request(HOST, TOKEN, b"Accept-Encoding: gzip", target=GONE + b"/podinfo")],
+    "one, decommissioned, dots": [request(HOST, TOKEN, target=GONE + b"/..")],
+    "one, decommissioned, every plain sign": [request(HOST, TOKEN, target=GONE + b"/azAZ09._~-")],
+    "one, decommissioned, every other sign": [request(HOST, TOKEN, target=GONE + b"/!$&'()*+,;=:@|^`{}[]<>\\\"")],
+    "one, decommissioned, a slash": [request(HOST, TOKEN, target=GONE + b"/")],
+    "one, decommissioned, a query": [request(HOST, TOKEN, target=GONE + b"/x?a=1")],
+    "one, decommissioned, percent encoded": [request(HOST, TOKEN, target=GONE + b"/%70odinfo")],
+    "one, decommissioned, percent encoded slash": [request(HOST, TOKEN, target=GONE + b"/a%2Fb")],
+    "one, decommissioned, percent encoded newline": [request(HOST, TOKEN, target=GONE + b"/a%0A")],
+    "one, decommissioned, broken percent encoding": [request(HOST, TOKEN, target=GONE + b"/a%")],
+    "one, decommissioned, an unknown view": [request(HOST, TOKEN, target=GONE + b"x/podinfo")],
+}  # fmt: skip
+
 
 # Generated, from a seed: half of them polls as they come in production, and half with faults, cut and joined anywhere
 
-_TARGETS = [PATH] * 9 + [NEVER, PATH + b"?x", PATH + b"/", b"/health", PATH[:-1], b"http://h" + PATH, b"/clusters"]
+_ONES = [ONE, ONE + b"/", ONE + b"?x", ONE[:-1], ONE.replace(b"/pod", b"/p%6Fd"), GONE + b"/%2e", GONE + b"/~", NEVER + b"/a"]
+_OTHERS = [NEVER, PATH + b"?x", PATH + b"/", b"/health", PATH[:-1], b"http://h" + PATH, b"/clusters"]
+_TARGETS = [PATH] * 9 + [ONE] * 3 + _ONES + _OTHERS
 _METHODS = [b"GET"] * 20 + [b"HEAD", b"POST", b"get"]
 _VERSIONS = [b"HTTP/1.1"] * 12 + [b"HTTP/1.1 ", b"HTTP/9", b"HTTP/1.2", b"http/1.1"]
 _HOSTS = [[HOST]] * 15 + [[], [HOST, b"host: y"], [b"Host:"]]
@@ -219,7 +270,8 @@ def _generated_request(chance: random.Random, faulty: bool, last: bool) -> bytes
     some = chance.choice
     ends = last and chance.random() < 0.3
     lines = [HOST, some([TOKEN, TOKEN, BASIC, BOUND, BOUND_BASIC])]
-    method, target, version, body = b"GET", some([PATH, PATH, GONE if TOKEN in lines else PATH]), b"HTTP/1.1", b""
+    targets = [PATH, PATH, ONE, *([GONE, GONE + b"/x"] if TOKEN in lines else [PATH, ONE])]
+    method, target, version, body = b"GET", some(targets), b"HTTP/1.1", b""
     if ends:
         version = some([version, b"HTTP/1.0"])
     optional: list[tuple[float, Callable[[], bytes]]] = [

@@ -27,6 +27,11 @@ other  read {TWICE} {OTHER_DNS}
 freed  read {FREED} {DEMO_DNS}
 freed  read {FREED}
 """
+ONES = {
+    "platform-components": "podinfo",
+    "namespaces": "podinfo",
+    "rolebindings": "platform-admins",
+}  # inputs of the demo cluster
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "MKCOL")
 
 
@@ -94,6 +99,21 @@ MATRIX = {  # what a stranger gets, a reader, a writer, a token of the demo clus
     f"GET {view(DEMO_DNS, '')}": (401, 404, 404, 403, 403),
     f"GET {view(DEMO_DNS, 'namespaces')}/": (401, 404, 404, 403, 403),
     f"GET {view(DEMO, 'namespaces')}": (401, 404, 404, 403, 403),
+    **{
+        f"{method} {view(DEMO_DNS, name)}/{ONES[name]}": (401, 200, 200, 200, 403) for method in ("GET", "HEAD") for name in VIEWS
+    },
+    f"GET {view(DEMO_DNS, 'namespaces')}/podinfo?x=1": (401, 200, 200, 200, 403),
+    f"GET {view(DEMO_DNS, 'namespaces')}/nonsense": (401, 404, 404, 404, 403),
+    f"HEAD {view(DEMO_DNS, 'namespaces')}/nonsense": (401, 404, 404, 404, 403),
+    f"GET {view(DEMO_DNS, 'nonsense')}/podinfo": (401, 404, 404, 404, 403),
+    f"GET {view(DEMO_DNS, 'namespaces')}/podinfo/": (401, 404, 404, 403, 403),
+    f"GET {view(OTHER_DNS, 'namespaces')}/podinfo": (401, 404, 404, 403, 403),
+    f"GET {view(OTHER_DNS, 'nonsense')}/podinfo": (401, 404, 404, 403, 403),
+    f"GET {view(NO_CLUSTER, 'namespaces')}/podinfo": (401, 404, 404, 403, 404),
+    f"GET {view(NO_CLUSTER, 'nonsense')}/podinfo": (401, 404, 404, 403, 404),
+    f"GET {view(DEMO, 'namespaces')}/podinfo": (401, 404, 404, 403, 403),
+    f"POST {view(DEMO_DNS, 'namespaces')}/podinfo": (401, 403, 405, 403, 403),
+    f"OPTIONS {view(DEMO_DNS, 'namespaces')}/podinfo": (401, 405, 405, 403, 403),
     f"POST {view(DEMO_DNS, 'namespaces')}": (401, 403, 405, 403, 403),
     f"OPTIONS {view(DEMO_DNS, 'namespaces')}": (401, 405, 405, 403, 403),
     f"DELETE {view(DEMO_DNS, 'nonsense')}": (401, 403, 404, 403, 403),
@@ -139,7 +159,9 @@ def test_every_route_and_method_keeps_the_rules(server: live.Server) -> None:
     kinds = kind_files.load()
     ledger = Ledger(Follower(kinds, MemoryStore))
     routes = app.routes(kinds, ledger, metrics.Metrics(ledger.follower), lambda: b"", writable=True)
-    filled = [route.path.replace("{cluster_dns}", DEMO_DNS).replace("{", "").replace("}", "") for route in routes]
+    ones = {f"{view(DEMO_DNS, name)}/{{id}}": f"{view(DEMO_DNS, name)}/{one}" for name, one in ONES.items()}
+    paths = [route.path.replace("{cluster_dns}", DEMO_DNS) for route in routes]
+    filled = [ones.get(path, path).replace("{", "").replace("}", "") for path in paths]
     wrong = []
     with server.client(None) as client:
         for path in filled:
@@ -186,7 +208,8 @@ def test_a_token_learns_who_it_is_also_where_nothing_can_be_written(server: live
 def test_a_bound_token_learns_nothing_of_other_clusters(server: live.Server) -> None:
     with server.client(BOUND) as client:
         bodies = set()
-        for path in (view(OTHER_DNS, "namespaces"), view("nobody.example.com", "namespaces"), "/clusters", "/nothing"):
+        others = (view(OTHER_DNS, "namespaces"), view("nobody.example.com", "namespaces"))
+        for path in (*others, *(f"{other}/podinfo" for other in others), "/clusters", "/nothing"):
             problem = assert_problem(client.get(path), 403, "forbidden")
             bodies.add(problem["detail"])
     assert bodies == {f"token 'demo' reads the views of {DEMO_DNS} and nothing else"}
@@ -196,10 +219,9 @@ def test_a_bound_token_learns_nothing_of_other_clusters(server: live.Server) -> 
 def test_its_own_views_are_those_of_everybody_byte_for_byte(server: live.Server) -> None:
     basic = {"Authorization": "Basic " + base64.b64encode(f"flux:{BOUND}".encode()).decode()}
     with server.client(None) as client:
-        for name in VIEWS:
+        for path in [path for name in VIEWS for path in (view(DEMO_DNS, name), f"{view(DEMO_DNS, name)}/{ONES[name]}")]:
             for encoding in ("gzip", "identity"):
                 sent = {"Accept-Encoding": encoding}
-                path = view(DEMO_DNS, name)
                 answers = [client.get(path, headers={**sent, **who}) for who in (bearer(live.READ), bearer(BOUND), basic)]
                 assert {answer.status_code for answer in answers} == {200}
                 assert len({answer.content for answer in answers}) == 1

@@ -19,7 +19,22 @@ import pytest
 import live
 from api import raw_requests
 from api.fleets import DEMO_DNS, SEED, make, view
-from api.raw_requests import BOUND, BOUND_BASIC, CASES, HOST, LOST, NO_CLUSTER, OTHER, OTHER_DNS, PATH, PLAIN, TOKEN, request
+from api.raw_requests import (
+    BOUND,
+    BOUND_BASIC,
+    CASES,
+    HOST,
+    LOST,
+    NO_CLUSTER,
+    ONE,
+    ONE_CASES,
+    OTHER,
+    OTHER_DNS,
+    PATH,
+    PLAIN,
+    TOKEN,
+    request,
+)
 
 LAST = b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
@@ -111,6 +126,11 @@ def test_the_fast_path_and_the_ordinary_route_answer_alike(both: Both, case: str
     assert_alike(both, CASES[case])
 
 
+@pytest.mark.parametrize("case", ONE_CASES)
+def test_a_single_input_is_answered_alike(both: Both, case: str) -> None:
+    assert_alike(both, ONE_CASES[case])
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 def test_a_poll_behind_anything_is_answered_alike(both: Both, case: str) -> None:
@@ -161,6 +181,19 @@ BOUND_CASES: dict[str, tuple[Sequence[bytes], list[int]]] = {  # what is sent, a
     "another, an unknown view": ([request(HOST, BOUND, target=OTHER + b"x")], [403]),
     "own, another, own": ([request(HOST, BOUND), request(HOST, BOUND, target=OTHER), request(HOST, BOUND)], [200, 403, 200]),
     "own and another at once": ([request(HOST, BOUND) + request(HOST, BOUND, target=OTHER)], [200, 403]),
+    "one of its own": ([request(HOST, BOUND, target=ONE)], [200]),
+    "one of its own, with gzip": ([request(HOST, BOUND, b"Accept-Encoding: gzip", target=ONE)], [200]),
+    "one of its own, HEAD": ([request(HOST, BOUND, method=b"HEAD", target=ONE)], [200]),
+    "one of its own, not assigned": ([request(HOST, BOUND, target=PATH + b"/nobody")], [404]),
+    "one of its own, of an unknown view": ([request(HOST, BOUND, target=PATH + b"x/podinfo")], [404]),
+    "one of its own, with a slash": ([request(HOST, BOUND, target=ONE + b"/")], [403]),
+    "one of its own, then dots": ([request(HOST, BOUND, target=PATH + b"/..%2F..%2F" + OTHER_DNS.encode())], [403]),
+    "one of another": ([request(HOST, BOUND, target=OTHER + b"/podinfo")], [403]),
+    "one of another, of an unknown view": ([request(HOST, BOUND, target=OTHER + b"x/podinfo")], [403]),
+    "one of its own and of another at once": (
+        [request(HOST, BOUND, target=ONE) + request(HOST, BOUND, target=OTHER + b"/podinfo")],
+        [200, 403],
+    ),
     "no cluster": ([request(HOST, BOUND, target=view(NO_CLUSTER, "namespaces").encode())], [403]),
     "own, which is no cluster": ([request(HOST, LOST, target=view(NO_CLUSTER, "namespaces").encode())], [404]),
     "of a token whose own is no cluster": ([request(HOST, LOST)], [403]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,8 @@ class Fleet:
         assert done.lines, done
         return done.lines
 
-    def git(self, *words: str, at: Path | None = None, **variables: str) -> str:
-        environment = {**os.environ, **NAMES, **variables}
+    def git(self, *words: str, at: Path | None = None, variables: Mapping[str, str] | None = None) -> str:
+        environment = {**os.environ, **NAMES, **(variables or {})}
         done = subprocess.run(
             ["git", "-C", str(at or self.root), *words], capture_output=True, text=True, env=environment, check=True
         )
@@ -64,7 +65,7 @@ class Fleet:
 
     def commit(self, message: str = "change", **variables: str) -> str:
         self.git("add", "-A")
-        self.git("commit", "-q", "-m", message, **variables)
+        self.git("commit", "-q", "-m", message, variables=variables)
         return self.git("rev-parse", "HEAD")
 
     def changed(self, first: str = "HEAD~1", second: str = "HEAD") -> list[str]:

@@ -17,6 +17,8 @@ HOUR = 3600
 DIGESTS = ["sha256:" + f"{number:x}" * 64 for number in range(16)]
 V1, V2, V3 = (f"registry.acme.com/payment:v{number}@{DIGESTS[number]}" for number in (1, 2, 3))
 WRITER = "dev-1@acme.example"
+SOAKED = {"environment": "prod", "field": "image", "same_as": "staging", "soak": "1h"}
+PROD = "prod/prod-1/tenants/payment-app/input.yaml"
 
 COSIGN = """#!/bin/sh
 printf '%s\\n' "$@" -- >> "{log}"
@@ -146,3 +148,26 @@ class Gated:
     @property
     def keys(self) -> str:
         return (self.folder / "keys").read_text()
+
+
+def prepared(fleet: Gated) -> Gated:
+    """Staging has had version 2 for two hours, prod has version 1, and there is a branch for a change."""
+    fleet.policy(images=[SOAKED])
+    fleet.write("keys/cosign.pub", "key of base\n")
+    for cluster in ("dev-1", "staging-1", "prod-1"):
+        fleet.input(cluster, image=V1, replicas=2)
+    fleet.commit("all have version 1", ago=9 * HOUR)
+    fleet.input("staging-1", image=V2, replicas=2)
+    fleet.commit("staging gets version 2", ago=2 * HOUR)
+    fleet.branch("change")
+    return fleet
+
+
+def promoted(fleet: Gated, image: Any = V2) -> Gated:
+    fleet.input("prod-1", image=image, replicas=2)
+    fleet.commit("prod gets it")
+    return fleet
+
+
+def states(row: dict[str, Any]) -> str:
+    return " ".join(row[name] for name in ("pinned", "same", "soak", "signature", "attestation"))

@@ -175,6 +175,8 @@ def test_what_exists_is_not_touched(cli: Cli, tmp_path: Path, there: str, sort: 
         ("--charts", "https://a/<< inputs >>"),
         ("--charts", "https://a/${b}"),
         ("--charts", "https://user:word@a/b"),
+        ("--charts", "https://charts.acme.dev"),
+        ("--charts", "https://vault.example/charts"),
         ("--ci", "jenkins"),
     ],
 )
@@ -184,6 +186,13 @@ def test_names_and_addresses_that_cannot_be_are_refused_before_anything_is_writt
     (line,) = cli.refused(2, "fleet", "init", str(tmp_path / "made"), *words)
     assert words[0] in line
     assert not (tmp_path / "made").exists()
+
+
+def test_an_owner_whose_name_is_an_environment_says_where_the_charts_are(cli: Cli, tmp_path: Path) -> None:
+    (line,) = cli.refused(2, "fleet", "init", str(tmp_path), "--name", "dev")
+    assert line.endswith("blueprints name no dev; give another address with --charts")
+    cli.ok("fleet", "init", str(tmp_path), "--name", "dev", "--charts", "https://charts.example")
+    assert cli.ok("fleet", "lint-blueprints", str(tmp_path / "dev-platform-blueprints")).data == []
 
 
 def test_without_git_nothing_is_written(cli: Cli, tmp_path: Path) -> None:
@@ -366,9 +375,9 @@ def test_the_signature_is_that_of_the_pinned_release(fleet: Fleet) -> None:
         (6, (*ORDERS[1:], "--namespace", "payment-dev"), 'namespace "payment-dev" is that of payment-app'),
         (2, ("Orders", "--cluster", "dev-use1-01", "--blueprint", "standard-service"), "<tenant> is 'Orders'"),
         (2, ("a" * 57, "--cluster", "dev-use1-01", "--blueprint", "standard-service"), "<tenant>"),
-        (2, (*ORDERS[1:], "--namespace", "flux-system"), "the namespace is 'flux-system'"),
-        (2, (*ORDERS[1:], "--namespace", "kube-system"), "the namespace is 'kube-system'"),
-        (2, (*ORDERS[1:], "--namespace", "1e3"), "the namespace is '1e3'"),
+        (2, (*ORDERS[1:], "--namespace", "flux-system"), "--namespace is 'flux-system'"),
+        (2, (*ORDERS[1:], "--namespace", "kube-system"), "--namespace is 'kube-system'"),
+        (2, (*ORDERS[1:], "--namespace", "1e3"), "--namespace is '1e3'"),
         (2, (*ORDERS[1:], "--set", "appName"), "--set is 'appName'"),
         (2, ("orders", "--blueprint", "standard-service"), "--cluster is missing"),
         (2, ("orders", "--cluster", "dev-use1-01"), "--blueprint is missing"),

@@ -59,6 +59,14 @@ KNOWN = (
     Known(_AHEAD, "a changed cluster is taken for one that is not", "[(CLUSTERS, id), *named]", "named"),
     Known(_AHEAD, "a changed definition is taken for one that is not", "[(CLUSTERS, id), *named]", "[(CLUSTERS, id)]"),
     Known(_AHEAD, "what a document was, not what it is", "        if key in self.outline.changed:\n", "        if False:\n"),
+    Known(_FLEET, "single inputs go stale", "(self.answers, self.packed, self._cuts.by_key)", "(self.answers, self.packed)"),
+    Known(
+        _FLEET,
+        "an empty list for an input that is not assigned",
+        "raise unassigned(self.kinds.by_endpoint[endpoint], cluster, id)",
+        "return answers.EMPTY",
+    ),
+    Known(_AHEAD, "an empty list for what was just unassigned", "raise unassigned(kind, cluster, of_one[0])", "return body"),
     Known(_FOLLOWER, "what was written while others wait is missed", "await asyncio.wait([self._catching_up])", "pass"),
     Known(
         _POLL,

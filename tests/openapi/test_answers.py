@@ -86,7 +86,7 @@ def test_examples_of_documents_are_stored_and_answered_as_shown(document: Json, 
 @pytest.mark.usefixtures("created")
 def test_examples_of_flux_answers_are_what_flux_gets(client: httpx.Client, document: Json) -> None:
     views = [(path, get) for path, method, get in operations(document) if method == "get" and "{cluster_dns}" in path]
-    assert len(views) == 4
+    assert len(views) == 8  # four, and single inputs of each
     for path, operation in views:
         answer = client.get(filled(path, operation))
         assert_as_documented(document, operation, answer)
@@ -120,13 +120,14 @@ def test_refusals_are_as_documented(client: httpx.Client, document: Json) -> Non
         "namespaces.patch": client.patch("/namespaces/team-sandbox", json={}, headers={"If-Match": '"999"'}),
         "namespaces.create": client.post("/namespaces", content="id: a", headers={"Content-Type": "application/yaml"}),
         "api.flux.namespaces": client.get("/api/v2/flux/clusters/none.example.com/namespaces"),
+        "api.flux.namespaces.input": client.get("/api/v2/flux/clusters/none.example.com/namespaces/a"),
         "metrics.get": client.get("/metrics", headers={"Authorization": "Bearer wrong"}),
         "rolebindings.delete": client.delete("/rolebindings/a", headers={"Authorization": f"Bearer {live.READ}"}),
         "databases.create": client.post("/databases", content=b"x" * 2**21, headers={"Content-Type": JSON}),
     }
     by_id = {operation["operationId"]: operation for _, _, operation in operations(document)}
     assert {name: answer.status_code for name, answer in tried.items()} == dict(
-        zip(tried, (404, 422, 422, 400, 409, 412, 415, 404, 401, 403, 413), strict=True)
+        zip(tried, (404, 422, 422, 400, 409, 412, 415, 404, 404, 401, 403, 413), strict=True)
     )
     for name, answer in tried.items():
         assert_as_documented(document, by_id[name], answer)

@@ -115,6 +115,9 @@ def files(draw: st.DrawFn, anchors: bool = True) -> bytes:
     return (draw(st.sampled_from(["", "", "\ufeff"])) + text).encode()
 
 
+styled = files()
+
+
 def read(body: bytes) -> tuple[list[Any], list[Any]]:
     """To both readers; empty documents are none."""
     text = body.decode("utf-8-sig")
@@ -178,8 +181,8 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 @st.composite
-def changes(draw: st.DrawFn, bodies: st.SearchStrategy[bytes] | None = None) -> tuple[bytes, int, Steps]:
-    body = draw(bodies or files())
+def changes(draw: st.DrawFn, bodies: st.SearchStrategy[bytes] = styled) -> tuple[bytes, int, Steps]:
+    body = draw(bodies)
     try:
         _, documents = read(body)
     except (*strict_yaml.ERRORS, render.TemplateError):

@@ -234,6 +234,7 @@ def test_a_blueprint_whose_name_can_be_no_kind_is_refused(blueprint: str) -> Non
         kind_file({}, blueprint)
 
 
+@pytest.mark.long
 def test_a_blueprint_whose_kind_the_server_would_not_take_is_refused_and_no_other(tmp_path: Path) -> None:
     builtin = kind_files.load()
     words = {word for kind in builtin for word in kind.words} | {*builtin.clusters.properties, "inputs"} | model.RESERVED_KINDS

@@ -84,11 +84,12 @@ def test_every_file_can_be_read_and_no_place_is_left_open(ci: str, environments:
 
 
 def test_the_repositories_are_named_after_the_owner() -> None:
-    assert list(scaffold.repositories("umbrella", ["dev"], "github", None)) == [
+    assert list(scaffold.repositories("umbrella", ["dev"], "github", CHARTS)) == [
         "umbrella-platform-blueprints",
         "umbrella-fleet-config",
     ]
-    for files in scaffold.repositories("umbrella", ["dev", "prod"], "github", None).values():
+    charts = scaffold.default_charts("umbrella")
+    for files in scaffold.repositories("umbrella", ["dev", "prod"], "github", charts).values():
         assert not re.search(r"\bacme\b", "".join(files.values()))
 
 

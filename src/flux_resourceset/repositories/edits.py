@@ -15,7 +15,7 @@ import yaml
 
 from flux_resourceset import differences, strict_yaml
 from flux_resourceset.repositories import yaml_scalars
-from flux_resourceset.repositories.yaml_places import File, Found, Step, named
+from flux_resourceset.repositories.yaml_places import BREAKS, File, Found, Step, named
 from flux_resourceset.repositories.yaml_places import Refused as Refused  # those who edit know only this module
 
 _BLANK_LINE = re.compile(" +(?:[\r\n]|$)")
@@ -89,7 +89,7 @@ def _addition(file: File, found: Found, steps: Sequence[Step], value: Any) -> _S
     line = f"{' ' * file.column(found.holder)}{_written(steps[-1], steps)}: {_written(value, steps)}"
     at = file.behind(found.holder)
     line_break = file.line_break() or "\n"
-    added = line + line_break if file.text[:at].endswith(("\n", "\r")) else line_break + line
+    added = line + line_break if file.text[at - 1] in BREAKS else line_break + line
     return _Splice(at, at, added, file.ends[found.holder], 0, 2)
 
 
@@ -177,7 +177,9 @@ def _with(holder: Any, steps: Sequence[Step], value: Any) -> Any:
 def with_document(text: bytes, manifest: bytes) -> bytes:
     """The text with a document more at its end; it ends with a break if it did before, by which the way back is known."""
     file, added = File(text), File(manifest)
-    if len(added.manifests) != 1 or len(list(added.starts())) != 1:  # an empty one beside it could not be told from the file's own
+    if (
+        len(added.manifests) != 1 or len(list(added.starts())) != 1
+    ):  # an empty one beside it could not be told from the file's own
         raise Refused("one document can be added at a time, and no empty one")
     line_break = file.line_break() or added.line_break() or "\n"
     body = re.sub("\r\n|\r|\n", line_break, _unmarked(added).rstrip("\r\n"))

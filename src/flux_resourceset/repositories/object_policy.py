@@ -18,7 +18,6 @@ _INSTALLED_BINDINGS = frozenset({"cluster-admin", "cluster-reconciler-flux-syste
 
 _LATEST = re.compile(r":latest(?:@|\Z)")
 _TAGGED = re.compile(r":[^/]+\Z")  # a colon before a slash is that of a port
-_PINNED = re.compile(r"[A-Za-z0-9][^\s@]*@sha256:[0-9a-f]{64}")
 
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 _RBAC, _HELM = "rbac.authorization.k8s.io", "helm.toolkit.fluxcd.io"
@@ -60,11 +59,19 @@ def faults(manifest: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def faults_of_tenant(manifest: Mapping[str, Any], namespace: str) -> Iterator[Fault]:
-    """The same of an object that a tenant's ResourceSet makes, which Flux applies as the tenant."""
+    """The same of an object that a tenant's ResourceSet makes."""
     yield from faults(manifest)
+    fault = account_fault(manifest, namespace)
+    if fault is not None:
+        yield fault
+
+
+def account_fault(manifest: Mapping[str, Any], namespace: str) -> Fault | None:
+    """In the namespace of a tenant Flux acts as the tenant."""
     inside = at(manifest, "metadata", "namespace") in (None, namespace)
-    if inside and _sort(manifest) in _OF_FLUX and at(manifest, "spec", "serviceAccountName") != ACCOUNT:
-        yield Fault(("spec", "serviceAccountName"), f"spec.serviceAccountName must be {ACCOUNT}, or it acts with all rights")
+    if not inside or _sort(manifest) not in _OF_FLUX or at(manifest, "spec", "serviceAccountName") == ACCOUNT:
+        return None
+    return Fault(("spec", "serviceAccountName"), f"spec.serviceAccountName must be {ACCOUNT}, or it acts with all rights")
 
 
 def image_fault(image: str) -> str | None:
@@ -74,11 +81,6 @@ def image_fault(image: str) -> str | None:
     if "@" not in image and not _TAGGED.search(image):
         return "has neither tag nor digest, which means latest; name a version and its digest"
     return None
-
-
-def is_pinned(image: str) -> bool:
-    """Whether its digest says what runs; what looks like an option or holds blanks is no image."""
-    return _PINNED.fullmatch(image) is not None
 
 
 def _sort(manifest: Mapping[str, Any]) -> tuple[str, str]:

@@ -42,10 +42,10 @@ class Store(NamedTuple):
     auth_mount: str
 
 
-def repositories(name: str, environments: Sequence[str], ci: str, charts: str | None) -> dict[str, Files]:
+def repositories(name: str, environments: Sequence[str], ci: str, charts: str) -> dict[str, Files]:
     """All that `init` makes, by the names of the repositories."""
     return {
-        blueprints_name(name): blueprints(name, charts or default_charts(name), ci),
+        blueprints_name(name): blueprints(name, charts, ci),
         fleet_config_name(name): fleet_config(name, environments, ci),
     }
 
@@ -82,6 +82,7 @@ def blueprints(name: str, charts: str, ci: str) -> Files:
         "VERSION": flux_resourceset.__version__,
         "CHARTS": charts,
         "CHARTTYPE": "\n      type: oci" if charts.startswith("oci://") else "",
+        "FORGESTEP": _FORGE_STEPS[ci],
     }
     return scaffold_templates.filled(("blueprints", f"blueprints-{ci}"), values)
 
@@ -112,7 +113,7 @@ def fleet_config(name: str, environments: Sequence[str], ci: str) -> Files:
 
 
 _FORGE_STEPS = {
-    GITHUB: "Bring the rules to GitHub, as `.github/rulesets/README.md` says.",
+    GITHUB: "Bring the rules of [.github/rulesets](.github/rulesets/README.md) to GitHub.",
     GITLAB: "Set in GitLab what the first lines of `.gitlab-ci.yml` ask for.",
 }
 
@@ -147,7 +148,7 @@ def _approvals(environments: Sequence[str], ci: str) -> list[dict[str, Any]]:
         *({"paths": [f"{name}/**"], "require": {}} for name in free),
         *({"paths": [f"{name}/**"], "require": {"sre": 1}} for name in reviewed),
         {"paths": [f"{last}/**", "fleet.yaml", "CODEOWNERS", "keys/**", "terraform/**", pipeline], "require": _STRICT},
-        {"paths": ["README.md", ".gitignore"], "require": {"sre": 1}},
+        {"paths": ["README.md", ".gitignore", "docs/**"], "require": {"sre": 1}},
     ]
 
 

@@ -15,11 +15,12 @@ from flux_resourceset.repositories import manifests, trees
 
 Step = str | int
 
+BREAKS = "\r\n\x85\u2028\u2029"  # what ends a line in YAML 1.1
+
 _BOM = "\ufeff"
-_BREAKS = "\r\n\x85\u2028\u2029"  # what ends a line in YAML 1.1
-_BREAK = re.compile(f"\r\n|[{_BREAKS}]")
-_BLANK = f" \t{_BREAKS}"
-_PROPERTIES = re.compile(f"(?:[&!][^{_BLANK}]*[{_BLANK}]*|#[^{_BREAKS}]*[{_BLANK}]*)*")  # anchor and tag, and comments behind
+_BREAK = re.compile(f"\r\n|[{BREAKS}]")
+_BLANK = f" \t{BREAKS}"
+_PROPERTIES = re.compile(f"(?:[&!][^{_BLANK}]*[{_BLANK}]*|#[^{BREAKS}]*[{_BLANK}]*)*")  # anchor and tag, and comments behind
 _HEADER = re.compile("[|>][-+0-9]*")
 
 # PyYAML raises these where a tag stands before a value that it does not fit

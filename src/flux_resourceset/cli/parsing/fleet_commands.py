@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flux_resourceset.cli.parsing.cluster_side_commands import ENGINE
 from flux_resourceset.cli.parsing.grammar import Argument, Command, Group, Option
+from flux_resourceset.cli.parsing.shared_options import ACTOR, CONSENT
 
 REPO = Option(
     "--repo", "The repository of fleet config; else the nearest directory above with a fleet.yaml.", "DIR", completes="file"
@@ -44,6 +45,7 @@ MARKDOWN = Option(
 MANIFESTS = Option(
     "--output", "How to print: json, yaml or name. Without it, YAML.", "FORMAT", short="-o", choices=("json", "yaml", "name")
 )
+HELD = (*CONSENT, ACTOR)  # for what the API holds, as for every write to it
 TENANT = Argument("tenant", "Name of the tenant.")
 SOME_TENANT = Argument("tenant", "Name of the tenant.", optional=True)
 SOME_DIR = Argument("dir", "The repository; the current directory if left out.", optional=True, completes="file")
@@ -177,7 +179,7 @@ _EDITING = (
         "Set inputs of a tenant.",
         "repositories.editing:set_inputs",
         arguments=(TENANT,),
-        options=(ENVIRONMENT, CLUSTER, *SETS, *EDITING, REPO, BLUEPRINTS),
+        options=(ENVIRONMENT, CLUSTER, *SETS, *EDITING, *HELD, REPO, BLUEPRINTS),
         examples=("fleet set payment-app --environment dev --set image=registry.acme.com/payment:v2.1.0 --commit",),
         details="Only the bytes of the value change. Inputs that the API holds are set there.",
     ),
@@ -193,6 +195,7 @@ _EDITING = (
             Option("--from-cluster", "Take the values of this cluster of the environment before.", "NAME"),
             CLUSTER._replace(help="Only into this cluster."),
             *EDITING,
+            *HELD,
             REPO,
             BLUEPRINTS,
         ),
@@ -248,6 +251,7 @@ _BRIDGE = (
             ENVIRONMENT,
             CLUSTER,
             Option("--dry-run", "Show what would be written, and write nothing."),
+            *HELD,
             REPO,
             BLUEPRINTS,
         ),

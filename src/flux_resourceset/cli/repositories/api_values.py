@@ -79,7 +79,7 @@ def missing_clusters(clusters: Sequence[str]) -> failures.Failure:
 
 
 def held(session: Session, tenant: layout.Tenant, blueprint: str) -> Values:
-    """The inputs that Flux gets for a tenant; whoever asks relies on them, so that none are none of a failure."""
+    """The inputs that Flux gets for a tenant; that there are none ends the command, with what to do about it."""
     found = held_or_none(session, tenant, blueprint)
     if found is None:
         kind(session, blueprint)  # says it better if that is what is missing
@@ -164,7 +164,7 @@ def submit(
         return list(plan["results"])
     stated = {"Idempotency-Key": os.urandom(16).hex()} | ({"If-Plan": f'"{plan["plan"]}"'} if "plan" in plan else {})
     if "reason" not in session.values:
-        stated["X-Reason"] = reason
+        stated["X-Reason"] = reason[:_LONGEST_REASON]
 
     def write(consent: plans.Headers) -> Values:
         return session.write_client().send("POST", "/batch", body, headers={**stated, **consent}).object(results=list)
@@ -175,3 +175,4 @@ def submit(
 
 
 _DRY_RUN = {"dry_run": "true", "full": "true"}
+_LONGEST_REASON = 500  # characters that the log takes

@@ -126,7 +126,7 @@ def _useful_line(err: bytes) -> str:
     lines = [line.strip() for line in err.decode(errors="replace").splitlines()]
     told = [line for line in lines if line and not line.startswith("WARNING:")]
     line = next((line for line in told if line.startswith("Error:")), told[0] if told else "it refuses, and does not say why")
-    return line.removeprefix("Error:").strip()[:_LINE]
+    return line.removeprefix("Error:").strip().rstrip(":")[:_LINE]
 
 
 # Running it

@@ -1,4 +1,4 @@
-"""`fleet lint`, `fleet lint-blueprints` and `fleet codeowners`: what is wrong in a repository, and the file that asks its owners."""
+"""`fleet lint`, `lint-blueprints` and `codeowners`: what is wrong in a repository, and the file that asks its owners."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flux_resourceset import atomic_files
 from flux_resourceset.cli import failures
 from flux_resourceset.cli.repositories.checkouts import Blueprints, Checkout
 from flux_resourceset.cli.repositories.git import Git, NoRepository, WorkTree
-from flux_resourceset.repositories import annotations, blueprints, findings, layout, trees
+from flux_resourceset.repositories import blueprints, ci_reports, findings, layout, trees
 from flux_resourceset.repositories import codeowners as owners
 from flux_resourceset.repositories.blueprints import Blueprint
 from flux_resourceset.repositories.findings import Finding
@@ -72,10 +72,10 @@ def report(session: Session, found: Iterable[Finding], folder: str = "") -> int:
     ordered = findings.ordered(found)
     output = session.output
     if output.form == "github":
-        for line in annotations.github(ordered, folder):
+        for line in ci_reports.github(ordered, folder):
             output.line(line)
     elif output.form == "gitlab":
-        output.json(annotations.gitlab(ordered, folder))
+        output.json(ci_reports.gitlab(ordered, folder))
     else:
         rows = [finding.told() for finding in ordered]
         output.rows(rows, _COLUMNS, lambda row: f"{row['path']}:{row['line'] or 1}: {row['rule']}", keys=("path", "line", "rule"))

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 _CHARTS = re.compile(r"(https?|oci)://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~%-]+)*/?")  # nothing a template could read
 _TAKEN = ("docs", "keys", "terraform")  # directories beside the environments
 _SYSTEM = re.compile(r"kube-.*|flux-system|default")  # namespaces that are nobody's
-_LABEL = "a word of lower case letters, digits and dashes"
+# Words that blueprints must not hold, wherever they stand: lint-blueprints would refuse what init makes.
+_UNWANTED = re.compile(r"(?<![a-z0-9])(?:dev|qa|uat|staging|prod)(?![a-z0-9])|vault|external-secrets", re.IGNORECASE)
 
 
 # Both repositories
@@ -32,10 +33,10 @@ _LABEL = "a word of lower case letters, digits and dashes"
 
 def init(session: Session) -> int:
     values = session.values
-    folder, name, ci = Path(values.required("dir")), values.text("name") or scaffold.NAME, values.text("ci") or scaffold.GITHUB
-    if not _is_name(name, scaffold.blueprints_name(name)):
-        raise failures.usage(f"--name is {name!r}; it must be {_LABEL}, at most 43 of them")
-    environments, charts = _environments(values.text("environments")), _charts(values.text("charts"))
+    folder, ci = Path(values.required("dir")), values.text("ci") or scaffold.GITHUB
+    name = values.required("name") if "name" in values else scaffold.NAME
+    _check_name("--name is", name, scaffold.blueprints_name(name))
+    environments, charts = _environments(values.text("environments")), _charts(values.text("charts"), name)
     new_repositories.require_git(session.environment)
     made = scaffold.repositories(name, environments, ci, charts)
     for repository in made:
@@ -50,9 +51,13 @@ def init(session: Session) -> int:
     return failures.OK
 
 
-def _is_name(name: str, longest: str) -> bool:
+def _check_name(what: str, name: str, longest: str) -> None:
     """Whether it is a name of Kubernetes, and so is the longest that is made of it; and a text to every reader of YAML."""
-    return names.is_dns_label(name) and names.is_dns_label(longest) and yaml_scalars.fits_plain(name)
+    if not names.is_dns_label(name) or not names.is_dns_label(longest):
+        most = 63 - len(longest) + len(name)
+        raise failures.usage(f"{what} {name!r}; it must have lower case letters, digits and dashes, at most {most} of them")
+    if not yaml_scalars.fits_plain(name):
+        raise failures.usage(f"{what} {name!r}, which YAML takes for something else than a text; choose another name")
 
 
 def _environments(text: str | None) -> Sequence[str]:
@@ -60,20 +65,22 @@ def _environments(text: str | None) -> Sequence[str]:
         return scaffold.ENVIRONMENTS
     found = [name.strip() for name in text.split(",")]
     for place, name in enumerate(found):
-        # the longest name that is made of one is that of its cluster
-        if not _is_name(name, f"{name}-use1-01") or name in _TAKEN:
-            taken = " or ".join(_TAKEN)
-            raise failures.usage(f"--environments has {name!r}; it must be {_LABEL}, at most 55 of them, and not {taken}")
+        _check_name("--environments has", name, f"{name}-use1-01")
+        if name in _TAKEN:
+            raise failures.usage(f"--environments has {name}, a directory that is something else; choose another name")
         if name in found[:place]:
             raise failures.usage(f"--environments has {name} twice")
     return found
 
 
-def _charts(url: str | None) -> str | None:
-    if url is not None and not _CHARTS.fullmatch(url):
+def _charts(given: str | None, name: str) -> str:
+    url = scaffold.default_charts(name) if given is None else given
+    if not _CHARTS.fullmatch(url):
         raise failures.usage(
             f"--charts is {url!r}; write it as in https://charts.example.com or oci://registry.example.com/charts"
         )
+    if (unwanted := _UNWANTED.search(url)) is not None:
+        raise failures.usage(f"the charts are at {url}, and blueprints name no {unwanted[0]}; give another address with --charts")
     return url
 
 
@@ -109,8 +116,7 @@ def new_cluster(session: Session) -> int:
         tree = checkout.tree(None)
         policy = checkout.policy(tree)
         checkouts.check_environment(policy, environment)
-        if not _is_name(name, name):
-            raise failures.usage(f"<cluster> is {name!r}; it must be {_LABEL}, at most 63 of them")
+        _check_name("<cluster> is", name, name)
         place = layout.Cluster(environment, name)
         known = {each.name: each for each in layout.clusters(tree, policy)}
         if name in known:
@@ -126,8 +132,7 @@ def new_cluster(session: Session) -> int:
 def new_tenant(session: Session) -> int:
     name, cluster, blueprint = session.values.required("tenant"), _needed(session, "cluster"), _needed(session, "blueprint")
     given = editing.given_values(session)
-    if not _is_name(name, f"{name}-inputs"):
-        raise failures.usage(f"<tenant> is {name!r}; it must be {_LABEL}, at most 56 of them")
+    _check_name("<tenant> is", name, f"{name}-inputs")
     with Checkout(session) as checkout:
         tree = checkout.tree(None)
         policy = checkout.policy(tree)
@@ -172,15 +177,11 @@ def _check_holder(policy: Policy, place: layout.Tenant) -> None:
 
 
 def _namespace(session: Session, tree: trees.Tree, policy: Policy, place: layout.Tenant) -> str:
-    name = session.values.text("namespace") or f"{place.name}-{place.environment}"
-    if not names.is_dns_label(name) or _SYSTEM.fullmatch(name):
-        raise failures.usage(
-            f"the namespace is {name!r}; give --namespace: {_LABEL}, at most 63 of them, and none of the system's"
-        )
-    if not yaml_scalars.fits_plain(name):  # Flux puts it into manifests without quotes
-        raise failures.usage(
-            f"the namespace is {name!r}, which YAML takes for something else than a text; give another --namespace"
-        )
+    given = session.values.text("namespace")
+    name = f"{place.name}-{place.environment}" if given is None else given
+    _check_name("--namespace is", name, name)
+    if _SYSTEM.fullmatch(name):
+        raise failures.usage(f"--namespace is {name!r}, a namespace of the cluster itself; choose another")
     for other in layout.tenants(tree, policy, environment=place.environment, cluster=place.cluster):
         try:
             taken = tenants.sync(tree, other).namespace == name

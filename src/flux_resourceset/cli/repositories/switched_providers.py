@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flux_resourceset import differences
 from flux_resourceset.cli import failures
 from flux_resourceset.cli.parsing.grammar import PROGRAM
 from flux_resourceset.cli.repositories import api_values, checkouts, edited_files
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
 
 _SECRET = "ExternalSecret"  # noqa: S105  # the kind, and no secret
-_ABOUT = "# The token with which Flux asks the API for the inputs of this tenant.\n"
+_ABOUT = "# The token with which Flux asks the API for the inputs of this tenant. A switch to Git takes it out again."
 
 
 class Switching:
@@ -57,7 +56,10 @@ class Switching:
         api_values.kind(self._session, sync.blueprint)
         held = api_values.held_or_none(self._session, tenant, sync.blueprint) or {}
         for field, git, api in bridging.differing(tenants.inputs(self._tree, tenant).values, held):
-            yield f"{tenant.folder}: {field} is {_shown(git)} in Git and {_shown(api)} in the API"
+            if git is api is None:
+                yield f"{tenant.folder}: {field} is null in Git, which the API cannot hold; leave it out"
+            else:
+                yield f"{tenant.folder}: {field} is {_shown(git)} in Git and {_shown(api)} in the API"
 
     def to_git(self, affected: Sequence[layout.Tenant]) -> None:
         """Let providers hold the inputs that the API has now."""
@@ -70,7 +72,7 @@ class Switching:
                 )
                 for violation in blueprint.violations(values) if blueprint else ():
                     self._session.warn(f"{tenant.folder}: {violation.text}")
-                self._remove_secret(tenant, sync)
+                self._remove_secret(tenant)
                 self._provide(tenant, bridging.static(values, blueprint.schema if blueprint else {}))
 
     # Files
@@ -88,24 +90,25 @@ class Switching:
         if any(_makes(each, name) for _, each in self._documents(path)):
             return  # who has put it there knows better
         manifest = bridging.token_secret(self.policy, tenant, sync.namespace, name)
-        text = _ABOUT + "".join(f"{line}\n" for line in yaml_scalars.lines(manifest))
+        text = "\n".join([_ABOUT, *yaml_scalars.lines(manifest), ""])
         with _refusing(path):
             self.files[path] = edits.with_document(self._body(path), text.encode())
         self._session.say(f"{path}: {_SECRET} {name} is added, for the token")
 
-    def _remove_secret(self, tenant: layout.Tenant, sync: Sync) -> None:
-        """Only as it was put there: what somebody has changed may be needed elsewhere, too."""
+    def _remove_secret(self, tenant: layout.Tenant) -> None:
+        """Only one that a switch has put there, by its comment: any other may be needed elsewhere, too."""
         path = tenant.path(layout.SECRETS)
-        name = tenants.inputs(self._tree, tenant).manifest.at("spec", "secretRef", "name")
-        own = bridging.token_secret(self.policy, tenant, sync.namespace, str(name))
+        name = str(tenants.inputs(self._tree, tenant).manifest.at("spec", "secretRef", "name"))
+        text = self._body(path).decode("utf-8-sig")
         for place, each in self._documents(path):
-            if differences.same(each.data, own):
+            if not _makes(each, name):
+                continue
+            if text[: each.node.start_mark.index].rstrip().endswith(_ABOUT):
                 with _refusing(path):
                     self.files[path] = edits.without_document(self._body(path), place)
                 self._session.say(f"{path}: {_SECRET} {name} is taken out")
                 return
-            if _makes(each, str(name)):
-                self._session.say(f"note: {path}: {_SECRET} {name} stays, for it is not as a switch writes it")
+            self._session.say(f"note: {path}: {_SECRET} {name} stays, for no switch has put it there")
 
     def _documents(self, path: str) -> list[tuple[int, manifests.Manifest]]:
         return list(enumerate(tenants.documents(self._tree, path)))

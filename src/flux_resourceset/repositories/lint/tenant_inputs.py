@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from flux_resourceset import render
-from flux_resourceset.repositories import findings, layout, object_policy, tenants, trees
+from flux_resourceset.repositories import findings, images, layout, object_policy, tenants, trees
 from flux_resourceset.repositories.blueprints import Blueprint
 from flux_resourceset.repositories.findings import Finding
 from flux_resourceset.repositories.lint.cluster_files import OBJECT_POLICY
@@ -106,7 +106,7 @@ def _of_image(held: Held, field: str, image: str, needs_digest: bool) -> Iterato
     fault = object_policy.image_fault(image)
     if fault is not None:
         yield held.error(IMAGE, (field,), f"{field} {shown(image)} {fault}")
-    elif not object_policy.is_pinned(image):
+    elif images.reference(image) is None:
         finding = held.error(IMAGE, (field,), f"{field} {shown(image)} is not pinned; add the digest, as in name:v1@sha256:…")
         yield finding if needs_digest else finding._replace(severity=findings.WARNING)
 

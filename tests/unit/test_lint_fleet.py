@@ -1,0 +1,502 @@
+"""Every rule of `fleet lint`: a fault that is planted into what init makes is found where it stands; its clean twin is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from flux_resourceset.repositories import findings
+from unit.lint_trees import A, B, Files, Releases, copied, line_of, lint, moved, with_added, with_edit, without
+
+DEV, STAGING, PROD = (f"{name}/{name}-use1-01" for name in ("dev", "staging", "prod"))
+TENANT = f"{DEV}/tenants/payment-app"
+INPUT, NAMESPACE, SECRETS, SYNC = (f"{TENANT}/{name}.yaml" for name in ("input", "namespace", "secrets", "sync"))
+PIN, FLUX, INSTANCE = f"{DEV}/flux/blueprints.yaml", f"{DEV}/flux/sync.yaml", f"{DEV}/flux-instance.yaml"
+ROLE = f"{DEV}/base/tenant-role.yaml"
+DIGEST = "sha256:" + "ab" * 32
+AWS, HUB, LAB = "AKIA" + "ABCDEFGH23456789", "ghp_" + "a1" * 18, "glpat-" + "x" * 20
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhY21lIn0.c2lnbmF0dXJl"
+KEY = "-----BEGIN " + "RSA PRIVATE KEY-----"
+
+
+def rules(files: Files, *links: str, releases: Releases | None = None) -> list[tuple[str, str]]:
+    return [(finding.rule, finding.path) for finding in lint(files, links, releases)]
+
+
+def image() -> str:
+    return next(line for line in B[INPUT].splitlines() if "image:" in line)
+
+
+def test_what_init_makes_is_clean() -> None:
+    assert lint(B) == []
+
+
+# One edit each: the rule, the file, what is replaced and by what; the line is that of the new text
+
+EDITS = [
+    # manifest: kinds, versions, names
+    ("manifest", NAMESPACE, "kind: ServiceAccount", "kind: ConfigMap"),
+    ("manifest", NAMESPACE, "  name: tenant\n  namespace", "  name: default\n  namespace"),
+    ("manifest", NAMESPACE, "apiVersion: rbac.authorization.k8s.io/v1", "apiVersion: rbac.authorization.k8s.io/v1beta1"),
+    ("manifest", NAMESPACE, "kustomize.toolkit.fluxcd.io/prune: disabled", "kustomize.toolkit.fluxcd.io/prune: enabled"),
+    ("manifest", NAMESPACE, "    tenant: payment-app", "    tenant: another-app"),
+    ("manifest", NAMESPACE, "  kind: ClusterRole\n  name: tenant", "  kind: ClusterRole\n  name: edit"),
+    ("manifest", NAMESPACE, "    namespace: payment-dev", "    namespace: payment-prod"),
+    ("manifest", INPUT, "kind: ResourceSetInputProvider", "kind: ResourceSet"),
+    ("manifest", INPUT, "apiVersion: fluxcd.controlplane.io/v1", "apiVersion: fluxcd.controlplane.io/v1beta1"),
+    ("manifest", INPUT, "name: payment-app-inputs", "name: payment-inputs"),
+    ("manifest", INPUT, "namespace: payment-dev", "namespace: payment-test"),
+    ("manifest", INPUT, "type: Static", "type: Flux"),
+    ("manifest", INPUT, "  defaultValues:", "  values:"),
+    ("manifest", SECRETS, "apiVersion: external-secrets.io/v1\nkind: S", "apiVersion: external-secrets.io/v1beta1\nkind: S"),
+    ("manifest", SECRETS, "apiVersion: external-secrets.io/v1\nkind: E", "apiVersion: external-secrets.io/v1beta1\nkind: E"),
+    ("manifest", SECRETS, "kind: SecretStore\nmetadata", "kind: ClusterSecretStore\nmetadata"),
+    ("manifest", SECRETS, "    kind: SecretStore", "    kind: ClusterSecretStore"),
+    ("manifest", SECRETS, "  namespace: payment-dev", "  namespace: payment-prod"),
+    ("manifest", SECRETS, "    name: cluster-vault", "    name: other-vault"),
+    ("manifest", SYNC, "apiVersion: kustomize.toolkit.fluxcd.io/v1", "apiVersion: kustomize.toolkit.fluxcd.io/v1beta2"),
+    ("manifest", SYNC, "kind: Kustomization", "kind: ResourceSet"),
+    ("manifest", SYNC, "name: payment-app-sync", "name: payment-sync"),
+    ("manifest", SYNC, "namespace: flux-system", "namespace: payment-dev"),
+    ("manifest", SYNC, "name: platform-blueprints", "name: flux-system"),
+    ("manifest", SYNC, "path: ./apps/standard-service", "path: ./elsewhere/standard-service"),
+    ("manifest", SYNC, "targetNamespace: payment-dev", "targetNamespace: payment-prod"),
+    ("manifest", SYNC, "prune: true", "prune: false"),
+    ("manifest", SYNC, "      tenant: payment-app", "      tenant: another-app"),
+    ("manifest", SYNC, "      tenant: payment-app", "      cluster: dev"),
+    ("manifest", SYNC, "  postBuild:\n", "  patches: [{patch: x}]\n  postBuild:\n"),
+    ("manifest", SYNC, "  postBuild:\n", "  postBuild:\n    substituteFrom: [{kind: ConfigMap, name: x}]\n"),
+    ("manifest", INSTANCE, "name: flux\n", "name: another\n"),
+    ("manifest", INSTANCE, f"path: {DEV}/flux", f"path: {PROD}/flux"),
+    ("manifest", INSTANCE, "kind: FluxInstance", "kind: FluxReport"),
+    ("manifest", PIN, "name: platform-blueprints", "name: blueprints"),
+    ("manifest", PIN, "apiVersion: source.toolkit.fluxcd.io/v1", "apiVersion: source.toolkit.fluxcd.io/v1beta2"),
+    ("manifest", FLUX, "  name: base\n", "  name: basis\n"),
+    ("manifest", FLUX, "    - name: base", "    - name: other"),
+    ("manifest", FLUX, "prune: true", "prune: false"),
+    ("manifest", FLUX, "wait: true", "wait: 1"),
+    ("manifest", FLUX, f"path: ./{DEV}/tenants", f"path: ./{PROD}/tenants"),
+    ("manifest", ROLE, "kind: ClusterRole\nmetadata:\n  name: tenant", "kind: ClusterRole\nmetadata:\n  name: tenants"),
+    ("manifest", ROLE, "apiVersion: rbac", "Version: rbac"),
+    # yaml
+    ("yaml", INPUT, "    replicas: 2", "    replicas: 2\n    replicas: 3"),
+    ("yaml", NAMESPACE, "kind: Namespace", "kind: [Namespace"),
+    ("yaml", PIN, "  ref:", "  ref: *nowhere"),
+    ("yaml", ROLE, "rules:", "rules:\n1: x\nrules:"),
+    # inputs
+    ("inputs", INPUT, "    replicas: 2", "    replicas: many"),
+    ("inputs", INPUT, "    logLevel: DEBUG", "    logLevel: LOUD"),
+    ("inputs", INPUT, "    replicas: 2", "    replicas: 2\n    colour: red"),
+    # environment
+    ("environment", INPUT, "    environment: dev", "    environment: prod"),
+    ("environment", NAMESPACE, "    environment: dev", "    environment: prod"),
+    # secret-value
+    ("secret-value", INPUT, "    replicas: 2", "    replicas: 2\n    dbPassword: hunter2"),
+    ("secret-value", INPUT, "    replicas: 2", "    replicas: 2\n    nested: {list: [{api_key: x}]}"),
+    ("secret-value", INPUT, "    replicas: 2", f"    replicas: 2\n    note: {AWS}"),
+    ("secret-value", INPUT, "    replicas: 2", f"    replicas: 2 # {HUB}"),
+    ("secret-value", SECRETS, "    name: cluster-vault", f"    name: cluster-vault # {LAB}"),
+    ("secret-value", SYNC, "  interval: 10m", f"  interval: 10m # {JWT}"),
+    ("secret-value", NAMESPACE, "kind: Namespace", f"# {KEY}\nkind: Namespace"),
+    ("secret-value", ROLE, "kind: ClusterRole", f'x: "\\x{ord(AWS[0]):02x}{AWS[1:]}"\nkind: ClusterRole'),
+    # secret-name, secret-path
+    ("secret-name", INPUT, "    secretName: payment-app-secrets", "    secretName: payment-secrets"),
+    ("secret-path", SECRETS, "key: secret/data/payment-app/dev", "key: secret/data/payment-app/prod"),
+    ("secret-path", SECRETS, "key: secret/data/payment-app/dev", "key: secret/data/orders/dev"),
+    # pin
+    ("pin", PIN, "tag: v1.0.0", "branch: main"),
+    ("pin", PIN, "tag: v1.0.0", "tag: v1.0.0\n    branch: main"),
+    ("pin", PIN, "tag: v1.0.0", "tag: v9.9.9"),
+    ("pin", PIN, "tag: v1.0.0", 'semver: ">=1.0.0"'),
+    ("pin", PIN, "tag: v1.0.0", "tag: v1.0.0~1"),
+    ("pin", PIN, "tag: v1.0.0", "tag: 1.0"),
+    # blueprint
+    ("blueprint", SYNC, "path: ./apps/standard-service", "path: ./apps/other-service"),
+    # layout
+    ("layout", NAMESPACE, "  name: payment-dev", '  name: "123"'),
+    ("layout", NAMESPACE, "  name: payment-dev", "  name: kube-system"),
+    ("layout", NAMESPACE, "  name: payment-dev", "  name: Payment"),
+    # object-policy
+    ("object-policy", NAMESPACE, "    tenant: payment-app\n", ""),
+    ("object-policy", NAMESPACE, "  kind: ClusterRole\n  name: tenant", "  kind: ClusterRole\n  name: cluster-admin"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "path", "old", "new"), EDITS, ids=lambda value: value.strip().split("\n")[-1][:40])
+def test_a_planted_fault_is_found_in_its_file(rule: str, path: str, old: str, new: str) -> None:
+    found = [finding for finding in lint(with_edit(B, path, old, new)) if finding.rule == rule]
+    assert found
+    assert all(finding.severity == findings.ERROR and finding.message for finding in found)
+    assert {finding.path for finding in found} <= {path, path.rpartition("/")[0]}
+
+
+# Of the same places, but nothing is wrong
+
+TWINS = [
+    (NAMESPACE, "kind: Namespace", "kind: Namespace # its own"),
+    (INPUT, "    replicas: 2", "    replicas: 7"),
+    (INPUT, "    logLevel: DEBUG", '    "logLevel": "WARN"'),
+    (INPUT, "    logLevel: DEBUG", "    logLevel: 'INFO' # an AKIA, ghp_, glpat- or eyJ alone is none"),
+    (SECRETS, "  refreshInterval: 1h", "  refreshInterval: 2h"),
+    (SECRETS, "    name: payment-app-secrets\n    creation", "    creation"),
+    (SECRETS, "    kind: SecretStore\n", ""),
+    (SYNC, "interval: 10m", "interval: 5m"),
+    (SYNC, "path: ./apps/standard-service", "path: apps/standard-service/"),
+    (FLUX, f"path: ./{DEV}/base", f"path: fleet/{DEV}/base"),
+    (INSTANCE, "interval: 1m", "interval: 5m"),
+    (PIN, "tag: v1.0.0", 'tag: "v1.0.0" # newest'),
+    (ROLE, "rules:", "rules: # of all"),
+]
+
+
+@pytest.mark.parametrize(("path", "old", "new"), TWINS, ids=lambda value: value.strip().split("\n")[-1][:40])
+def test_a_harmless_edit_is_no_finding(path: str, old: str, new: str) -> None:
+    assert lint(with_edit(B, path, old, new)) == []
+
+
+def test_the_line_is_that_of_the_value() -> None:
+    for rule, old, new in (
+        ("inputs", "    replicas: 2", "    replicas: many"),
+        ("environment", "    environment: dev", "    environment: prod"),
+        ("secret-value", "    replicas: 2", "    replicas: 2\n    dbPassword: hunter2"),
+        ("secret-name", "    secretName: payment-app-secrets", "    secretName: others"),
+        ("yaml", "    replicas: 2", "    replicas: 2\n    replicas: 3"),
+    ):
+        files = with_edit(B, INPUT, old, new)
+        lines = {finding.line for finding in lint(files) if finding.rule == rule}
+        assert lines == {line_of(files[INPUT], new.rpartition("\n")[2])}, rule
+
+
+def test_a_required_input_that_is_missing_is_told() -> None:
+    (finding,) = lint(with_edit(B, INPUT, "    replicas: 2\n", ""))
+    assert finding.rule == "inputs"
+    assert "replicas is required" in finding.message
+    assert finding.line == line_of(B[INPUT], "  defaultValues:")
+
+
+# Layout
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "clusters/dev-use1-01/base/x.yaml", "extra.yaml", "extra.yml", "dev/notes.txt", f"{DEV}/notes.txt",
+        f"{DEV}/flux/more.yaml", f"{DEV}/base/sub/x.yaml", f"{DEV}/base/x.yml", f"{DEV}/tenants/x.yaml", f"{TENANT}/values.yaml",
+        f"{TENANT}/more/x.yaml", f"{TENANT}/.gitkeep", "src/main.py", f"{DEV}/kustomization.yaml",
+    ],
+)  # fmt: skip
+def test_a_misplaced_file_is_found(path: str) -> None:
+    assert rules({**B, path: "x: 1\n"}) == [("layout", path)]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "LICENSE", "Makefile", ".gitlab-ci.yml", ".pre-commit-config.yaml", "docs/adr/1.md", "keys/cosign.pub",
+        "terraform/x/main.tf", ".github/workflows/more.yaml", ".gitlab/x.yml", "prod/.gitkeep", f"{DEV}/tenants/.gitkeep",
+    ],
+)  # fmt: skip
+def test_what_a_repository_has_besides_is_free(path: str) -> None:
+    assert rules({**B, path: "x: 1\n"}) == []
+
+
+@pytest.mark.parametrize("path", [INPUT, NAMESPACE, SECRETS, SYNC, PIN, FLUX, INSTANCE])
+def test_a_missing_file_is_found(path: str) -> None:
+    assert ("layout", path) in rules(without(B, path))
+
+
+def test_a_cluster_without_a_base_is_found() -> None:
+    assert rules(without(B, f"{DEV}/base/")) == [("layout", f"{DEV}/base")]
+
+
+@pytest.mark.parametrize("path", ["link", f"{DEV}/base/link.yaml", f"{TENANT}/link", "docs/link", "dev/link", ".github/link"])
+def test_a_symlink_is_found_anywhere(path: str) -> None:
+    assert rules(B, path) == [("layout", path)]
+
+
+def test_a_symlink_in_the_place_of_a_file_is_told_once() -> None:
+    found = [(finding.rule, finding.path) for finding in lint(without(B, SECRETS), [SECRETS])]
+    assert found == [("layout", SECRETS)]
+
+
+def test_a_repository_inside_is_one_finding() -> None:
+    inside = {f"{TENANT}/.git/config": "x", f"{TENANT}/.git/HEAD": "x", "terraform/module/.git": "gitdir: x"}
+    assert rules({**B, **inside}) == [("layout", TENANT), ("layout", "terraform/module")]
+
+
+@pytest.mark.parametrize("name", ["Dev-1", "a_b", "on", "null", "123", "1e3", "0x1f", "2024-01-01", "a" * 64, "-a"])
+def test_a_cluster_cannot_have_every_name(name: str) -> None:
+    assert ("layout", f"dev/{name}") in rules(moved(B, f"{DEV}/", f"dev/{name}/"))
+
+
+def test_every_part_of_the_tree_has_its_name() -> None:
+    long = "a" * 57
+    files = copied(B, f"{TENANT}/", ("payment-app", long), ("payment-dev", "long"), ("payment-processor", "long"))
+    assert rules(files) == [("layout", f"{DEV}/tenants/{long}")]
+    fits = long[1:]
+    files = copied(B, f"{TENANT}/", ("payment-app", fits), ("payment-dev", "long"), ("payment-processor", "long"))
+    assert rules(files) == []
+
+
+def test_an_environment_is_a_word_too() -> None:
+    files = {path.replace("prod/", "on/", 1): text for path, text in B.items()}
+    files["fleet.yaml"] = (
+        files["fleet.yaml"].replace("name: prod", 'name: "on"').replace("environment: prod", 'environment: "on"')
+    )
+    assert ("layout", "on") in rules(files)
+
+
+def test_two_tenants_cannot_share_a_namespace() -> None:
+    twin = copied(B, f"{TENANT}/", ("payment-app", "z-app"), ("payment-processor", "z"))
+    assert rules(twin) == [("layout", f"{DEV}/tenants/z-app/namespace.yaml")]
+    assert rules(copied(B, f"{TENANT}/", ("payment-app", "z-app"), ("payment-dev", "z-dev"), ("payment-processor", "z"))) == []
+
+
+def test_two_clusters_of_the_fleet_cannot_share_a_name() -> None:
+    files = copied(B, f"{STAGING}/", ("staging-use1-01", "dev-use1-01"), ("vault.dev", "vault.other"))
+    assert ("layout", "staging/dev-use1-01") in rules(files)
+
+
+# YAML
+
+
+def test_bombs_and_bytes_that_are_no_text_are_findings() -> None:
+    bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    deep = "x: " + "[" * 70 + "]" * 70
+    bodies: list[bytes] = [bomb.encode(), deep.encode(), b"x: \xff", b"x: 1\n" * 250_000, b"a: &a [*a]\n"]
+    for body in bodies:
+        found = lint({**B, INPUT: body})
+        assert [(finding.rule, finding.path) for finding in found] == [("yaml", INPUT)], body[:20]
+
+
+def test_a_file_without_documents_is_told() -> None:
+    assert ("manifest", SYNC) in rules({**B, SYNC: "# nothing\n"})
+    assert ("manifest", SYNC) in rules({**B, SYNC: "- a list\n"})
+
+
+# Who holds the inputs
+
+
+def external(url: str, more: str = "") -> str:
+    head = B[INPUT].partition("spec:")[0]
+    spec = f"  type: ExternalService\n  url: {url}\n  secretRef:\n    name: fleet-api-token\n  filter:\n    limit: 10000\n"
+    return f"{head}spec:\n{spec}{more}"
+
+
+URL = "https://fleet.acme.example/api/v2/flux/clusters/dev.acme.example/standard-services/payment-app"
+TOKEN = """---
+apiVersion: external-secrets.io/v1
+kind: ExternalSecret
+metadata:
+  name: fleet-api-token
+  namespace: payment-dev
+spec:
+  secretStoreRef: {kind: SecretStore, name: cluster-vault}
+  target: {name: fleet-api-token}
+  data: [{secretKey: token, remoteRef: {key: anywhere, property: token}}]
+"""
+
+
+def held_by_api(**changed: str) -> Files:
+    return with_added({**B, INPUT: external(URL)}, SECRETS, TOKEN) | changed
+
+
+def test_inputs_that_the_api_holds_are_its_own() -> None:
+    assert rules(held_by_api()) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("https://fleet.acme.example/", "https://other.acme.example/"),
+        ("/payment-app\n", "/another-app\n"),
+        ("/payment-app\n", "/payment-app?x=1\n"),
+        ("/standard-services/", "/"),
+        ("limit: 10000", "limit: 100"),
+        ("    name: fleet-api-token", "    name: other-token"),
+        ("https://", "http://"),
+    ],
+)
+def test_a_provider_that_asks_elsewhere_is_found(old: str, new: str) -> None:
+    assert ("manifest", INPUT) in rules(with_edit(held_by_api(), INPUT, old, new))
+
+
+def test_the_token_needs_its_secret() -> None:
+    assert rules({**B, INPUT: external(URL)}) == [("secret-name", INPUT)]
+
+
+def test_http_must_be_permitted() -> None:
+    plain = with_edit(held_by_api(), "fleet.yaml", "https://fleet.acme.example", "http://fleet.acme.example")
+    plain[INPUT] = external(URL.replace("https", "http"))
+    assert rules(plain) == [("manifest", INPUT)]
+    plain[INPUT] = external(URL.replace("https", "http"), "  insecure: true\n")
+    assert rules(plain) == []
+
+
+def test_an_environment_says_who_may_hold_its_inputs() -> None:
+    assert rules(with_edit(B, "fleet.yaml", "{name: dev}", "{name: dev, inputs: [api]}")) == [("held-by", INPUT)]
+    assert rules(with_edit(held_by_api(), "fleet.yaml", "{name: dev}", "{name: dev, inputs: [git]}")) == [("held-by", INPUT)]
+    assert rules(with_edit(held_by_api(), "fleet.yaml", "{name: dev}", "{name: dev, inputs: [api]}")) == []
+
+
+def test_without_an_api_nothing_can_be_held_there() -> None:
+    files = with_edit(held_by_api(), "fleet.yaml", "api:\n  url: https://fleet.acme.example\n  secret: fleet-api-token\n", "")
+    assert rules(files) == [("manifest", INPUT)]
+
+
+# Secrets
+
+
+def test_every_kind_of_secret_is_found_in_every_file() -> None:
+    for path in (INPUT, SECRETS, PIN, ROLE, "fleet.yaml", "terraform/main.tf", "keys/cosign.key", "README.md", f"{TENANT}/.env"):
+        for secret in (AWS, HUB, LAB, JWT, KEY, "github_pat_" + "a" * 22, "-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----"):
+            files = with_added(B, path, f"# {secret}\n")
+            (finding,) = [finding for finding in lint(files) if finding.rule == "secret-value"]
+            assert (finding.path, finding.line) == (path, line_of(files[path], secret))
+
+
+def test_a_secret_of_kubernetes_has_no_values_in_git() -> None:
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: x, namespace: y}\nstringData: {password: x}\n"
+    assert rules({**B, f"{DEV}/base/secret.yaml": secret}) == [("secret-value", f"{DEV}/base/secret.yaml")]
+    encoded = secret.replace("stringData: {password: x}", "data: {x: LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0t}")
+    assert rules({**B, f"{DEV}/base/secret.yaml": encoded}) == [("secret-value", f"{DEV}/base/secret.yaml")]
+    assert rules({**B, f"{DEV}/base/secret.yaml": secret.replace("password: x", "user: x")}) == []
+
+
+def test_all_that_a_named_secret_is_made_of_is_read_from_the_path_of_the_tenant() -> None:
+    for entry in (
+        "  dataFrom: [{extract: {key: secret/data/other/dev}}]", "  dataFrom: [{find: {path: secret/data/other}}]",
+        "  data: [{secretKey: a, remoteRef: {key: secret/data/payment-app/dev/more}}]",
+    ):  # fmt: skip
+        text = B[SECRETS].partition("  data:")[0] + entry + "\n"
+        assert rules({**B, SECRETS: text}) == [("secret-path", SECRETS)]
+    good = B[SECRETS].partition("  data:")[0] + "  dataFrom: [{extract: {key: secret/data/payment-app/dev}}]\n"
+    assert rules({**B, SECRETS: good}) == []
+
+
+def test_a_secret_that_no_input_names_may_come_from_elsewhere() -> None:
+    assert rules(with_added(B, SECRETS, TOKEN)) == []
+
+
+def test_without_a_path_in_the_policy_none_is_asked_for() -> None:
+    free = with_edit(B, "fleet.yaml", 'secrets:\n  path: "secret/data/{tenant}/{environment}"\n', "")
+    assert rules(with_edit(free, SECRETS, "key: secret/data/payment-app/dev", "key: anything")) == []
+
+
+@pytest.mark.parametrize("end", ["", "/", ":8200"])
+def test_two_clusters_cannot_share_a_vault(end: str) -> None:
+    server = next(line for line in B[SECRETS].splitlines() if "server:" in line)
+    other = f"{PROD}/tenants/payment-app/secrets.yaml"
+    host = "https://vault.acme.example" + (":8200" if end == ":8200" else "")
+    files = with_edit(B, SECRETS, server, f"      server: {host}")
+    old = next(line for line in B[other].splitlines() if "server:" in line)
+    files = with_edit(files, other, old, f"      server: {host.replace('vault.acme', 'VAULT.Acme')}{'/' if end == '/' else ''}")
+    (finding,) = lint(files)
+    assert (finding.rule, finding.path, finding.line) == ("shared-store", other, line_of(files[other], "server:"))
+    mount = next(line for line in B[other].splitlines() if "path:" in line and "mountPath" not in line)
+    assert lint(with_edit(files, other, mount, "      path: prod")) == []
+
+
+def test_a_shared_vault_is_told_once_for_a_cluster() -> None:
+    files = copied(B, f"{TENANT}/", ("payment-app", "z-app"), ("payment-dev", "z-dev"), ("payment-processor", "z"))
+    files = {path: text.replace("vault.prod-use1-01", "vault.dev-use1-01") for path, text in files.items()}
+    assert rules(files) == [("shared-store", f"{PROD}/tenants/payment-app/secrets.yaml")]
+
+
+# Images
+
+
+def with_image(environment: str, value: str, files: Files = B) -> list[tuple[str, str]]:
+    path = INPUT.replace("dev", environment)
+    old = next(line for line in B[path].splitlines() if "image:" in line)
+    found = [finding for finding in lint(with_edit(files, path, old, f"    image: {value}")) if finding.rule == "image"]
+    return [(finding.severity, finding.message.partition(";")[0]) for finding in found]
+
+
+@pytest.mark.parametrize("environment", ["dev", "staging", "prod"])
+@pytest.mark.parametrize("value", ["r.acme.com/x", "r.acme.com/x:latest", "r.acme.com:5000/x", f"r/x:latest@{DIGEST}"])
+def test_latest_and_bare_images_are_errors_everywhere(environment: str, value: str) -> None:
+    ((severity, _),) = with_image(environment, value)
+    assert severity == findings.ERROR
+
+
+@pytest.mark.parametrize(("environment", "severity"), [("dev", "warning"), ("staging", "error"), ("prod", "error")])
+def test_an_image_without_digest_is_an_error_under_a_rule_and_its_source(environment: str, severity: str) -> None:
+    for value in ("r.acme.com:5000/x:v1", "x:v1", "x@sha256:abc"):
+        assert [found for found, _ in with_image(environment, value)] == [severity], value
+    assert with_image(environment, f"r.acme.com:5000/x:v1@{DIGEST}") == []
+    assert with_image(environment, f"r.acme.com/x@{DIGEST}") == []
+
+
+def test_rules_may_name_another_field() -> None:
+    files = with_edit(B, "fleet.yaml", "    field: image", "    field: logLevel")
+    found = {(finding.path, finding.severity) for finding in lint(files) if finding.rule == "image"}
+    bare = {(INPUT.replace("dev", environment), "error") for environment in ("dev", "staging", "prod")}
+    assert found == bare
+    assert ("warning", "image x:v1 is not pinned") in with_image("prod", "x:v1", files)
+
+
+# What blueprints make
+
+
+def release(old: str, new: str) -> Releases:
+    return Releases(v1_0_0=with_edit(A, "apps/standard-service/resourceset.yaml", old, new))
+
+
+def test_objects_are_judged_as_admission_would() -> None:
+    faults = {
+        "        image: << inputs.image | quote >>": "        image: nginx",
+        "      serviceAccountName: tenant\n": "",
+        "  resourcesTemplate: |\n": (
+            "  resourcesTemplate: |\n    ---\n    apiVersion: apps/v1\n    kind: Deployment\n    metadata: {name: x}\n"
+            "    spec: {template: {spec: {containers: [{name: x, image: nginx:latest}]}}}\n"
+        ),
+    }  # fmt: skip
+    for old, new in faults.items():
+        found = rules(B, releases=release(old, new))
+        assert set(found) == {("object-policy", INPUT.replace("dev", name)) for name in ("dev", "staging", "prod")}, new
+
+
+def test_a_blueprint_that_does_not_render_is_found() -> None:
+    found = lint(B, releases=release("<< inputs.logLevel | quote >>", "<< inputs.colour | quote >>"))
+    assert {finding.rule for finding in found} == {"blueprint"}
+    assert found[0].path == INPUT
+
+
+def test_a_release_that_cannot_be_read_is_found_at_the_sync() -> None:
+    broken = Releases(v1_0_0={**A, "apps/standard-service/inputs.schema.json": "{"})
+    assert {rule for rule, _ in rules(B, releases=broken)} == {"blueprint"}
+
+
+def test_base_is_judged_too() -> None:
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: x, namespace: y}\nspec: {containers: [{name: x, image: nginx}]}\n"
+    path = f"{DEV}/base/pod.yaml"
+    assert rules({**B, path: pod}) == [("object-policy", path)]
+    assert rules({**B, path: pod.replace("nginx", "nginx:1.27")}) == []
+    binding = (
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: x}\n"
+        "roleRef: {kind: ClusterRole, name: cluster-admin, apiGroup: rbac.authorization.k8s.io}\n"
+    )
+    assert rules({**B, path: binding}) == [("object-policy", path)]
+    assert rules({**B, path: "apiVersion: external-secrets.io/v1beta1\nkind: ClusterSecretStore\nmetadata: {name: x}\n"}) == [
+        ("manifest", path)
+    ]
+
+
+# Owners
+
+
+def test_codeowners_is_what_the_policy_says() -> None:
+    assert [(finding.rule, finding.line) for finding in lint(without(B, "CODEOWNERS"))] == [("codeowners", None)]
+    assert rules(with_added(B, "CODEOWNERS", "/x @me\n")) == [("codeowners", "CODEOWNERS")]
+    assert rules(with_edit(B, "fleet.yaml", "sre: [sre-1, sre-2, sre-3]", "sre: [sre-1, sre-2, sre-4]")) == [
+        ("codeowners", "CODEOWNERS")
+    ]
+    assert rules({**B, "CODEOWNERS": B["CODEOWNERS"].replace("\n", "\r\n")}) == []
+    assert rules({**B, ".github/CODEOWNERS": "* @me\n"}) == [("codeowners", ".github/CODEOWNERS")]
+
+
+def test_without_approvals_there_are_no_owners() -> None:
+    policy = B["fleet.yaml"].partition("approvals:")[0]
+    assert rules({**without(B, "CODEOWNERS"), "fleet.yaml": policy}) == []
