@@ -80,6 +80,7 @@ bench: $(VENV)/dev ## measure, against named anchors (uses nginx and wrk where t
 	$(BIN)/python bench/herd.py
 	$(BIN)/python bench/steady.py
 	$(BIN)/python bench/growth.py
+	$(BIN)/python bench/fleet.py
 
 performance: $(VENV)/dev ## run all of these in a quiet hour and write docs/performance.md; ARGS="--only poll" measures some anew
 	$(BIN)/python bench/performance.py $(ARGS)
@@ -106,7 +107,8 @@ e2e: $(VENV)/dev e2e-tools ## the real Flux Operator against the real server (ne
 
 lint-workflows: ## check the workflow files (needs Go)
 	tests/e2e/tools/build.sh actionlint
-	$${E2E_HOME:-$${XDG_CACHE_HOME:-$$HOME/.cache}/flux-resourceset-e2e}/bin/actionlint
+	$${E2E_HOME:-$${XDG_CACHE_HOME:-$$HOME/.cache}/flux-resourceset-e2e}/bin/actionlint \
+	  .github/workflows/*.y*ml $$(git ls-files 'examples/**/.github/workflows/*')
 
 .PHONY: e2e-tools e2e lint-workflows
 

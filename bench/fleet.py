@@ -2,7 +2,8 @@
 
 Each size is a fleet of its own, made from the sample of `fleet init`: three environments, a hundred tenants in a cluster. The
 anchor is the smallest fleet of the same run: how `lint` and `render` grow, what a change of one tenant costs in a fleet that
-is a hundred times as large, and how much memory they take.
+is a hundred times as large, and how much memory they take. Then what a poll of one input, which is how a tenant asks the API,
+costs beside the poll of its view.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from bench import figures  # noqa: E402
+from bench import figures, poll, servers  # noqa: E402
 
 SIZES = (100, 1_000, 10_000)
 ENVIRONMENTS = ("dev", "staging", "prod")
@@ -108,6 +109,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="TENANTS")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--clusters", type=int, default=1_000, help="of the server whose polls are measured; 0: none are")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each run of polls")
     options = parser.parse_args()
     costs: dict[int, dict[str, Cost]] = {}
     for size in options.sizes:
@@ -119,6 +122,21 @@ def main() -> None:
                 "fleet", {"Tenants": size, "Command": name, "CPU": f"{cost.seconds:.2f} s", "Memory": f"{cost.megabytes:.0f} MB"}
             )
     judge(costs)
+    if options.clusters:
+        judge_polls(options)
+
+
+def judge_polls(options: argparse.Namespace) -> None:
+    """One input against its view, on a server with a generated fleet."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+        home = Path(directory)
+        generator = ROOT / "bench" / "generated.py"
+        subprocess.run([sys.executable, str(generator), str(options.clusters), "fleet.json"], cwd=home, check=True)
+        poll.imported(home)
+        with servers.ours(home, None, TOKENS_FILE=str(poll.write_tokens(home, options.clusters))) as server:
+            server.wait("/ready")
+            for bar in poll.one_by_one(server, options, home):
+                figures.verdict(bar.name, bar.value, bar.limit, bar.met, anchor="the poll of its view")
 
 
 def judge(costs: dict[int, dict[str, Cost]]) -> None:

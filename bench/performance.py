@@ -58,6 +58,7 @@ BENCHES = (
     Bench("history"),
     Bench("feed"),
     Bench("cli", "--rounds 21"),
+    Bench("fleet", minutes=15),
 )
 
 

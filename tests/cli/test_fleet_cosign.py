@@ -181,7 +181,8 @@ def test_a_key_that_is_no_key_goes_to_cosign_as_it_is(fleet: Gated) -> None:
             "echo 'WARNING: insecure' >&2; echo 'Error: no' >&2; echo 'error during command execution: no' >&2; exit 1",
             "cosign: no",
         ),
-        ("echo; echo something else >&2; exit 7", "cosign: something else"),
+        ("echo 'asking' >&2; echo 'Error: no' >&2; exit 1", "cosign: no"),
+        ("echo >&2; echo WARNING: insecure >&2; echo something else >&2; exit 7", "cosign: something else"),
         ("exit 1", "cosign: it refuses, and does not say why"),
         ("printf '\\377\\376\\n' >&2; exit 1", "cosign: ��"),
         ("printf '\\033[2J\\n' >&2; exit 1", "cosign: \x1b[2J"),
@@ -297,9 +298,8 @@ def test_a_key_that_cannot_be_read_stops_everything_before_cosign_runs(tmp_path:
     assert not (tmp_path / "ran").exists()
 
 
-def test_an_interruption_does_not_wait_for_cosign(tmp_path: Path) -> None:
-    environment = standing_in(tmp_path, f'touch "{tmp_path}/running"; sleep 600')
-
+def test_an_interruption_ends_what_runs_and_starts_nothing_more(tmp_path: Path) -> None:
+    environment = standing_in(tmp_path, f'echo x >> "{tmp_path}/running"; sleep 3; touch "{tmp_path}/through"')
     main = threading.main_thread().ident
     assert main is not None
 
@@ -311,8 +311,10 @@ def test_an_interruption_does_not_wait_for_cosign(tmp_path: Path) -> None:
     thread = threading.Thread(target=interrupt)
     thread.start()
     with pytest.raises(KeyboardInterrupt):
-        ask(SIGNATURE, ATTESTATION, environment=environment)
+        ask(*(SIGNATURE._replace(image=f"registry.acme.com/payment@{digest}") for digest in DIGESTS), environment=environment)
     thread.join()
+    assert len((tmp_path / "running").read_text().splitlines()) <= 4
+    assert not (tmp_path / "through").exists()
 
 
 def test_arguments_are_those_of_the_documentation() -> None:

@@ -99,6 +99,39 @@ def test_a_merge_of_three_branches_brings_a_value_when_it_is_made(fleet: Gated) 
     assert [states(row) for row in promoted(fleet, V3).rows(3)] == ["ok ok failed none none"]
 
 
+def test_an_image_that_was_there_from_the_first_commit_on_has_soaked(fleet: Gated) -> None:
+    fleet.git("config", "log.showRoot", "false")
+    fleet.on("main")
+    fleet.input("staging-1", "orders", image=V1)
+    fleet.git("add", "-A")
+    fleet.git("commit", "-q", "--amend", "--no-edit", at=NOW - 2 * HOUR)
+    fleet.branch("main", fleet.git("commit-tree", "main^{tree}", "-m", "the only one", at=NOW - 2 * HOUR))
+    fleet.branch("change")
+    fleet.input("prod-1", "orders", image=V1)
+    fleet.commit()
+    assert [states(row) for row in fleet.rows(0)] == ["ok ok ok none none"]
+
+
+def test_each_of_many_images_has_a_soak_of_its_own(fleet: Gated) -> None:
+    fleet.on("main")
+    names = [f"tenant-{number}" for number in range(60)]
+    for name in names:
+        fleet.input("staging-1", name, image=V2)
+    fleet.write("staging/\n\x01odd\nname", "x")
+    fleet.commit("all at once", ago=3 * HOUR)
+    fleet.input("staging-1", "tenant-7", image=V3)
+    fleet.write("staging/\n\x01odd\nname", "y")
+    fleet.commit("one of them is another", ago=700)
+    fleet.input("staging-1", "tenant-7", image=V2)
+    fleet.input("staging-1", "tenant-8", image=V2, replicas=3)
+    fleet.commit("and comes back", ago=600)
+    fleet.branch("change")
+    for name in names:
+        fleet.input("prod-1", name, image=V2)
+    fleet.commit()
+    assert [row["tenant"] for row in fleet.rows(3) if row["soak"] != "ok"] == ["tenant-7"]
+
+
 # Histories
 
 

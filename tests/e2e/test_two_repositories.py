@@ -1,4 +1,4 @@
-"""Two repositories and two clusters: what is committed arrives by the real Flux, and what is not, or is broken, changes nothing."""
+"""Two repositories and two clusters: what is committed arrives by the real Flux, and what is not or is broken changes nothing."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import pytest
 import yaml
 
 from flux_resourceset import differences
+from flux_resourceset.repositories import object_policy
 
-from . import charts as chart_sources
-from . import flux_operator, two_repositories
+from . import flux_operator, forbidden_objects, two_repositories
 from .kube import NAMESPACE, Object, condition, ready
 from .two_repositories import (
-    BLUEPRINTS,
     DATABASE,
     GIT_REPOSITORY,
     HELM_RELEASE,
@@ -30,7 +29,11 @@ from .two_repositories import (
 )
 
 PINNED = "apps/standard-service/resourceset.yaml"
-IN_DATABASE = "      values:\n        environment: << inputs.environment | quote >>\n        existingSecret"
+# The values of the database, and those of another release of the blueprints.
+BEFORE = "      values:\n        environment: << inputs.environment | quote >>\n        existingSecret"
+AFTER = BEFORE.replace("values:\n", "values:\n        size: 2Gi\n")
+
+_OWNER = "kustomize.toolkit.fluxcd.io/name"
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +135,7 @@ def test_a_promotion_changes_the_image_of_the_next_cluster_and_nothing_else(esta
 def test_blueprints_arrive_when_the_pin_moves_and_not_before(estate: Estate) -> None:
     dev, staging, repositories = estate.dev, estate.staging, estate.repositories
     before = {cluster.name: cluster.identities() for cluster in (dev, staging)}
-    repositories.release("v1.1.0", PINNED, IN_DATABASE, IN_DATABASE.replace("      values:\n", "      values:\n        size: 2Gi\n"))
+    repositories.release("v1.1.0", PINNED, BEFORE, AFTER)
     repositories.push_blueprints()
     estate.everywhere(Cluster.looked_at_everything)
     for cluster in (dev, staging):
@@ -210,6 +213,76 @@ def test_while_git_is_down_nothing_is_lost_and_what_was_committed_arrives_after(
     assert ready(dev.looked(GIT_REPOSITORY, "platform-blueprints"))
 
 
+def test_kubernetes_refuses_a_blueprint_what_is_not_in_its_namespace(estate: Estate) -> None:
+    dev, kube, repositories = estate.dev, estate.dev.kube, estate.repositories
+    for intruder in forbidden_objects.INTRUDERS:
+        forbidden_objects.write_blueprint(repositories.blueprints / "apps", intruder)
+    repositories.git("add", "-A", at=repositories.blueprints)
+    repositories.git("commit", "-qm", "Intruders", at=repositories.blueprints)
+    repositories.git("tag", "v6.6.6", at=repositories.blueprints)
+    repositories.push_blueprints()
+    repositories.pin("dev", "v6.6.6")
+    dev.follow(repositories.deliver("Intruders in dev"))
+    dev.runs_blueprints("v6.6.6")
+    for intruder in forbidden_objects.INTRUDERS:
+        repositories.new_tenant(intruder.name, dev.name, intruder.name)
+        kube.apply(tenant_without_patience(repositories.root / dev.folder / "tenants" / intruder.name))
+
+    def refusals() -> dict[str, str]:
+        found = [*kube.find(RESOURCE_SET), *kube.find(KUSTOMIZATION, NAMESPACE)]
+        return {_whose(each): condition(each, "Ready")["message"] for each in found if _is_refused(each)}
+
+    names = {intruder.name for intruder in forbidden_objects.INTRUDERS}
+    kube.wait_for(lambda: refusals().keys() >= names, "a refusal for each")
+    said = refusals()
+    assert {each.name: each.refusal in said[each.name] for each in forbidden_objects.INTRUDERS} == dict.fromkeys(names, True)
+    assert kube.get("configmap", "elsewhere", "default") is None
+    assert kube.get("clusterrole", "grasping") is kube.get("namespace", "grasping") is None
+    for intruder in forbidden_objects.INTRUDERS:
+        made = set(dev.objects(f"{intruder.name}-dev"))
+        assert not made & {"RoleBinding/grasping", "ResourceSet/shop", "HelmRelease/shop", "ConfigMap/as-nobody"}
+    repositories.git("clean", "-fdq")
+
+
+def tenant_without_patience(folder: Path) -> str:
+    """The files of a tenant, whose sync does not wait for minutes for what never comes."""
+    sync = (folder / "sync.yaml").read_text()
+    assert "timeout: 5m" in sync
+    others = [(folder / name).read_text() for name in ("namespace.yaml", "input.yaml")]
+    return "\n---\n".join([*others, sync.replace("timeout: 5m", "timeout: 5s").replace("retryInterval: 1m", "retryInterval: 5s")])
+
+
+def _whose(found: Object) -> str:
+    """The tenant of a ResourceSet, which its sync has labelled, or of a sync."""
+    metadata = found["metadata"]
+    sync: str = metadata["labels"][_OWNER] if found["kind"] == "ResourceSet" else metadata["name"]
+    return sync.removesuffix("-sync")
+
+
+def _is_refused(found: Object) -> bool:
+    said = condition(found, "Ready")
+    return said.get("status") == "False" and ("forbidden" in said["message"] or "denied" in said["message"])
+
+
+_CASES = list(forbidden_objects.cases("payment-dev"))
+
+
+def test_admission_and_lint_judge_alike(estate: Estate) -> None:
+    dev, repositories = estate.dev, estate.repositories
+    for number, case in enumerate(_CASES):
+        repositories.write(f"{dev.folder}/base/case-{number:02}.yaml", json.dumps(case.manifest))
+    found = repositories("lint", "-o", "json").data
+    repositories.git("clean", "-fdq")
+    named = {Path(each["path"]).stem for each in found if each["rule"] == "object-policy"}
+    for number, case in enumerate(_CASES):
+        said = dev.refused(case.manifest)
+        assert said is None or "ValidatingAdmissionPolicy" in said, (case.name, said)
+        judged = any(object_policy.faults_of_tenant(case.manifest, dev.namespace))
+        assert (case.name, said is not None, judged) == (case.name, case.refused, case.refused)
+        if any(object_policy.faults(case.manifest)) or not case.refused:  # the rest is of accounts, for what tenants make
+            assert (case.name, f"case-{number:02}" in named) == (case.name, case.refused)
+
+
 def test_the_objects_are_those_that_flux_operator_makes(estate: Estate, tmp_path: Path) -> None:
     (tmp_path / "flux-operator").symlink_to(flux_operator.binary("flux-operator-cli"))
     repositories = estate.repositories
@@ -230,5 +303,7 @@ def assert_live(cluster: Cluster, rendered: list[Object]) -> None:
     live = cluster.objects()
     for each in rendered:
         found = live[f"{each['kind']}/{each['metadata']['name']}"]
-        lost = [place for place in differences.of_manifests(each["spec"], found["spec"]) if place.before is not differences.ABSENT]
+        lost = [
+            place for place in differences.of_manifests(each["spec"], found["spec"]) if place.before is not differences.ABSENT
+        ]
         assert not lost

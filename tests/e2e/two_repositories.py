@@ -88,6 +88,13 @@ class Repositories(fleets.Fleet):
         words = [word for key, value in given.items() for word in ("--set", f"{key}={value}")]
         self.ok("new-tenant", name, "--cluster", cluster, "--blueprint", blueprint, *words, "--set-json", "replicas=1")
 
+    def vault(self, cluster: Cluster) -> str:
+        """The server that the secrets of the sample's tenant come from."""
+        documents = yaml.safe_load_all(self.read(f"{cluster.folder}/tenants/{TENANT}/secrets.yaml"))
+        (store,) = (each for each in documents if each["kind"] == "SecretStore")
+        server: str = store["spec"]["provider"]["vault"]["server"]
+        return server
+
     def pin(self, environment: str, tag: str) -> None:
         """Written by hand: it is what a promotion starts from."""
         path = f"{environment}/{environment}-use1-01/flux/blueprints.yaml"
@@ -137,27 +144,32 @@ class Cluster:
         """Look into Git now, and wait until all that the commit says is applied."""
         self.kube.reconcile(GIT_REPOSITORY, NAMESPACE)
         for name in (NAMESPACE, "base", "tenants"):
-            self.kube.wait_for_object(KUSTOMIZATION, name, NAMESPACE, where=lambda found: _applied(found, commit) and ready(found))
+            self.kube.wait_for_object(
+                KUSTOMIZATION, name, NAMESPACE, where=lambda found: _applied(found, commit) and ready(found)
+            )
 
     def runs_blueprints(self, tag: str, tenant: str = TENANT) -> None:
         """Wait until a tenant has the ResourceSet of this release."""
-        self.kube.wait_for_object(
-            KUSTOMIZATION, f"{tenant}-sync", NAMESPACE, where=lambda found: _applied(found, f"{tag}@sha1:") and ready(found)
-        )
+        self.kube.wait_for_object(KUSTOMIZATION, f"{tenant}-sync", NAMESPACE, where=lambda found: _applied(found, f"{tag}@sha1:"))
 
     def looked(self, kind: str, name: str, namespace: str = NAMESPACE) -> Object:
         """The object, after its controller was asked to look at it and has done so, whatever became of it."""
         (found,) = self._looked(namespace, f"{kind}/{name}")
         return found
 
-    def looked_at_everything(self, tenant: str = TENANT, namespace: str = "") -> None:
-        """From Git to Helm: who would change something has had the opportunity."""
-        place = namespace or self.namespace
+    def looked_at_everything(self) -> None:
+        """From Git to Helm: who would change something in the sample's tenant has had the opportunity."""
         self._looked(NAMESPACE, f"{GIT_REPOSITORY}/{NAMESPACE}", f"{GIT_REPOSITORY}/platform-blueprints")
-        self._looked(NAMESPACE, f"{KUSTOMIZATION}/tenants", f"{KUSTOMIZATION}/{tenant}-sync")
-        self._looked(place, f"{PROVIDER}/{tenant}-inputs")
-        self._looked(place, f"{RESOURCE_SET}/{RESOURCESET}")
-        self._looked(place, *(f"{HELM_RELEASE}/{each['metadata']['name']}" for each in self.kube.find(HELM_RELEASE, place)))
+        self._looked(NAMESPACE, f"{KUSTOMIZATION}/tenants")  # not both at once: while one is at work, the other waits for seconds
+        self._looked(NAMESPACE, f"{KUSTOMIZATION}/{TENANT}-sync")
+        self.looked_at_inputs()
+
+    def looked_at_inputs(self) -> Object:
+        """From the provider to Helm; answers the provider."""
+        provider = self.looked(PROVIDER, f"{TENANT}-inputs", self.namespace)
+        self._looked(self.namespace, f"{RESOURCE_SET}/{RESOURCESET}")
+        self._looked(self.namespace, f"{HELM_RELEASE}/{DATABASE}", f"{HELM_RELEASE}/{SERVICE}")
+        return provider
 
     def _looked(self, namespace: str, *names: str) -> list[Object]:
         moment, place = str(time.time_ns()), f"--namespace={namespace}"
@@ -223,7 +235,7 @@ class Cluster:
 
 
 def _applied(found: Object, revision: str) -> bool:
-    return revision in found.get("status", {}).get("lastAppliedRevision", "")
+    return ready(found) and revision in found["status"].get("lastAppliedRevision", "")
 
 
 def _handled(found: Object) -> str | None:

@@ -60,7 +60,7 @@ class Writer:
     def scalar(self, value: Any, flow: bool) -> str:
         if self.anchors and self.chance(8):
             return f"*{self.draw(st.sampled_from(self.anchors))} "
-        tag = "!!str " if isinstance(value, str) and self.chance(15) else ""
+        tag = "!!str " if self.anchors is not None and isinstance(value, str) and self.chance(15) else ""
         style = self.draw(st.sampled_from(["", "'", '"']))
         written = "" if value is None and self.chance(2) else yaml_scalars.written(value, style, flow=flow)
         return self.anchor() + tag + written
@@ -104,7 +104,8 @@ class Writer:
 
 @st.composite
 def files(draw: st.DrawFn, anchors: bool = True) -> bytes:
-    documents = draw(st.lists(st.dictionaries(keys, values, min_size=1, max_size=4) | values, min_size=1, max_size=2))
+    maps = st.builds(lambda some, image: {**some, "image": image}, st.dictionaries(keys, values, max_size=4), scalars)
+    documents = [draw(maps), *draw(st.lists(maps | values, max_size=1))]
     text = ""
     for place, document in enumerate(documents):
         writer = Writer(draw, anchors)
@@ -172,27 +173,32 @@ damage = st.sampled_from(
 
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
-    """A file into which, or over something of which, something was written."""
+    """A file into which, or over something of which, something was written that is no error."""
     text = draw(files()).decode()
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, len(text)))
-        text = text[:at] + draw(damage) + text[at + draw(st.integers(0, 3)) :]
+        strange = text[:at] + draw(damage) + text[at + draw(st.integers(0, 3)) :]
+        text = strange if is_readable(strange.encode()) else text
     return text.encode()
+
+
+def is_readable(body: bytes) -> bool:
+    try:
+        return bool(read(body)[1])
+    except (*strict_yaml.ERRORS, render.TemplateError):
+        return False
 
 
 @st.composite
 def changes(draw: st.DrawFn, bodies: st.SearchStrategy[bytes] = styled) -> tuple[bytes, int, Steps]:
     body = draw(bodies)
-    try:
-        _, documents = read(body)
-    except (*strict_yaml.ERRORS, render.TemplateError):
-        assume(False)  # an alias of something that holds it, for one
-    found = [(place, steps) for place, document in enumerate(documents) for steps in places(document)]
+    assume(is_readable(body))  # an alias may be one of what holds it
+    found = [(place, steps) for place, document in enumerate(read(body)[1]) for steps in places(document)]
     assume(found)
     return body, *draw(st.sampled_from(found))
 
 
-def check_change(change: tuple[bytes, int, Steps], value: Any) -> None:
+def assert_one_field_changes(change: tuple[bytes, int, Steps], value: Any) -> None:
     body, document, steps = change
     before = edits.scalar(body, steps, document=document)
     try:
@@ -214,16 +220,17 @@ def check_change(change: tuple[bytes, int, Steps], value: Any) -> None:
 def test_an_edit_changes_one_field_and_no_comment_and_the_way_back_leads_to_the_same_values(
     change: tuple[bytes, int, Steps], value: Any
 ) -> None:
-    check_change(change, value)
+    assert_one_field_changes(change, value)
 
 
 @pytest.mark.thorough
-@settings(max_examples=3000)
+@settings(max_examples=1000)
 @given(change=changes(), value=scalars)
-def test_thousands_of_edits_change_one_field_each(change: tuple[bytes, int, Steps], value: Any) -> None:
-    check_change(change, value)
+def test_a_thousand_edits_change_one_field_each(change: tuple[bytes, int, Steps], value: Any) -> None:
+    assert_one_field_changes(change, value)
 
 
+@pytest.mark.long
 @given(change=changes(damaged()), value=scalars)
 def test_an_edit_of_a_file_that_looks_strange_changes_one_field_or_is_refused(
     change: tuple[bytes, int, Steps], value: Any
@@ -237,14 +244,11 @@ def test_an_edit_of_a_file_that_looks_strange_changes_one_field_or_is_refused(
         assert_only_this_differs(body, after, document, steps, value)
 
 
-def refusable(body: bytes, steps: Steps) -> bool:
-    return steps[-1] == "missing" or b"!!str" in body
-
-
+@pytest.mark.long
 @given(change=changes(files(anchors=False)), value=scalars)
 def test_without_anchors_and_tags_every_scalar_can_be_replaced(change: tuple[bytes, int, Steps], value: Any) -> None:
     body, document, steps = change
-    assume(not refusable(body, steps))
+    assume(steps[-1] != "missing")
     after = edits.with_value(body, steps, value, document=document)
     assert differences.same(edits.scalar(after, steps, document=document), yaml_scalars.as_read(value))
 
@@ -260,10 +264,6 @@ garbage = st.binary(max_size=60) | st.text("ab:-? \n\r\t#&*!|>'\"{}[],<%@1é\ufe
 def test_garbage_is_refused_or_edited_and_raises_nothing_else(
     body: bytes, steps: list[str | int], value: Any, document: int
 ) -> None:
-    check_garbage(body, tuple(steps), value, document)
-
-
-def check_garbage(body: bytes, steps: Steps, value: Any, document: int) -> None:
     edit: list[Callable[[], bytes]] = [
         lambda: edits.with_value(body, steps, value, document=document),
         lambda: edits.with_block(body, steps, {"a": value}, document=document),
@@ -282,6 +282,7 @@ def outcome(edit: Callable[[], bytes]) -> str:
     return "edited"
 
 
+@pytest.mark.long
 @given(body=files(), manifest=files(), at_end=st.text("\n\r #-.", max_size=4))
 def test_a_document_that_was_added_can_be_removed_without_a_trace(body: bytes, manifest: bytes, at_end: str) -> None:
     text = body + at_end.encode()

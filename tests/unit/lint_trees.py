@@ -13,6 +13,16 @@ CHARTS = "https://charts.acme.example"
 A, B = scaffold.repositories("acme", ("dev", "staging", "prod"), "github", CHARTS).values()
 APP = "apps/standard-service"
 
+DEV, STAGING, PROD = (f"{name}/{name}-use1-01" for name in ("dev", "staging", "prod"))
+TENANT = f"{DEV}/tenants/payment-app"
+INPUT, NAMESPACE, SECRETS, SYNC = (f"{TENANT}/{name}.yaml" for name in ("input", "namespace", "secrets", "sync"))
+PIN, FLUX, INSTANCE = f"{DEV}/flux/blueprints.yaml", f"{DEV}/flux/sync.yaml", f"{DEV}/flux-instance.yaml"
+ROLE = f"{DEV}/base/tenant-role.yaml"
+DIGEST = "sha256:" + "ab" * 32
+AWS, HUB, LAB = "AKIA" + "ABCDEFGH23456789", "ghp_" + "a1" * 18, "glpat-" + "x" * 20
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhY21lIn0.c2lnbmF0dXJl"
+KEY = "-----BEGIN " + "RSA PRIVATE KEY-----"
+
 Files = dict[str, str]
 
 
@@ -77,3 +87,7 @@ def lint_blueprints(files: Mapping[str, str | bytes], links: Iterable[str] = ())
 def line_of(text: str, part: str) -> int:
     """The line of the first occurrence."""
     return text[: text.index(part)].count("\n") + 1
+
+
+def rules(files: Files, *links: str, releases: Releases | None = None) -> list[tuple[str, str]]:
+    return [(finding.rule, finding.path) for finding in lint(files, links, releases)]

@@ -12,7 +12,7 @@ DIGEST = "ghcr.io/acme/pay:1.2@sha256:" + "0123456789abcdef" * 4
 
 WORDS = """
     y Y n N yes Yes YES no No NO on On ON off Off OFF true True TRUE false False FALSE null Null NULL ~ = <<
-    0 1 -1 +1 007 08 0o17 0O17 0x1f 0X1F 0b11 0B11 1_000 1__0 0_x1f +_1 1e3 1E3 1e+3 1e-3 .5 5. 1.5 -.5 +1.5e3 1_0.5
+    0 1 -1 +1 007 08 0o17 0O17 0x1f 0X1F 0b11 0B11 0b+1 -0o-7 1_000 1__0 0_x1f +_1 1e3 1E3 1e+3 1e-3 .5 5. 1.5 -.5 +1.5e3 1_0.5
     .inf .Inf .INF -.inf +.INF .nan .NaN .NAN 1:30 1:30:00 -1:30 1:30.5 2026-01-01 2026-1-2 2026-01-01T00:00:00Z
     - ? : --- ... # , [ ] { } & * ! | > ' " % @ ` ?a :a #a &a *a !a |a >a 'a "a %a @a `a [a {a ]a }a ,a a:
 """

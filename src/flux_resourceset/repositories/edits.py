@@ -15,7 +15,7 @@ import yaml
 
 from flux_resourceset import differences, strict_yaml
 from flux_resourceset.repositories import yaml_scalars
-from flux_resourceset.repositories.yaml_places import BREAKS, File, Found, Step, named
+from flux_resourceset.repositories.yaml_places import File, Found, Step, named
 from flux_resourceset.repositories.yaml_places import Refused as Refused  # those who edit know only this module
 
 _BLANK_LINE = re.compile(" +(?:[\r\n]|$)")
@@ -88,8 +88,11 @@ def _addition(file: File, found: Found, steps: Sequence[Step], value: Any) -> _S
         )
     line = f"{' ' * file.column(found.holder)}{_written(steps[-1], steps)}: {_written(value, steps)}"
     at = file.behind(found.holder)
-    line_break = file.line_break() or "\n"
-    added = line + line_break if file.text[at - 1] in BREAKS else line_break + line
+    line_break = file.line_break(at)
+    ended = file.text[at - 1] in "\r\n"
+    if not ended and at < len(file.text):
+        raise Refused(f"{named(steps)} would follow a break that is none to many readers; end that line with a plain one first")
+    added = line + line_break if ended else line_break + line
     return _Splice(at, at, added, file.ends[found.holder], 0, 2)
 
 
@@ -131,7 +134,7 @@ def _block(file: File, found: Found, steps: Sequence[Step], value: dict[str, Any
         start, column = len(file.text[: start - 1].rstrip(" ")), file.column(found.holder) + 2
         lines.insert(0, file.text[behind:stop])
     lines[1:] = [" " * column + line if line else "" for line in lines[1:]]
-    return _Splice(start, stop, (file.line_break() or "\n").join(lines), position, end + 1 - position, None)
+    return _Splice(start, stop, file.line_break(start).join(lines), position, end + 1 - position, None)
 
 
 def _proved(file: File, splice: _Splice, document: int, steps: Sequence[Step], value: Any) -> bytes:
@@ -177,11 +180,9 @@ def _with(holder: Any, steps: Sequence[Step], value: Any) -> Any:
 def with_document(text: bytes, manifest: bytes) -> bytes:
     """The text with a document more at its end; it ends with a break if it did before, by which the way back is known."""
     file, added = File(text), File(manifest)
-    if (
-        len(added.manifests) != 1 or len(list(added.starts())) != 1
-    ):  # an empty one beside it could not be told from the file's own
+    if len(added.manifests) != 1 or len(list(added.starts())) != 1:  # an empty one beside it would stay behind on the way back
         raise Refused("one document can be added at a time, and no empty one")
-    line_break = file.line_break() or added.line_break() or "\n"
+    line_break = (file if "\n" in file.text else added).line_break(0)
     body = re.sub("\r\n|\r|\n", line_break, _unmarked(added).rstrip("\r\n"))
     complete = not file.text or file.text.endswith(("\n", "\r"))
     lead, trail = ("", line_break) if complete else (line_break, "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from flux_resourceset.repositories import layout, tenants, trees
@@ -71,15 +71,21 @@ def subjects(
     """
     for rule in policy.images:
         check_folders(head, rule.environment)
-        for tenant in layout.tenants(head, policy, environment=rule.environment):
-            if changed is not None and tenant.path(layout.INPUT) not in changed:
-                continue
+        for tenant in _candidates(policy, head, rule.environment, changed):
             inputs = tenants.inputs(head, tenant)
             if inputs.type != tenants.STATIC:
                 continue
             image = inputs.values.get(rule.field)
             if changed is None or any(_differ(image, _value(tree, tenant, rule.field)) for tree in before):
                 yield Subject(rule, tenant, image)
+
+
+def _candidates(policy: Policy, head: trees.Tree, environment: str, changed: Collection[str] | None) -> Iterable[layout.Tenant]:
+    """Those whose inputs may differ, in the order of names; a fleet has thousands of others."""
+    if changed is None:
+        return layout.tenants(head, policy, environment=environment)
+    found = {tenant for path in changed if (tenant := layout.tenant_of(path)) and path == tenant.path(layout.INPUT)}
+    return sorted(each for each in found if each.environment == environment and head.children(each.folder))
 
 
 def check_folders(tree: trees.Tree, environment: str) -> None:
@@ -147,8 +153,10 @@ def reference(image: Any) -> str | None:
 def by_name(tree: trees.Tree, policy: Policy, environment: str) -> dict[str, list[layout.Tenant]]:
     """Where the tenants of an environment are."""
     found: dict[str, list[layout.Tenant]] = {}
-    for tenant in layout.tenants(tree, policy, environment=environment):
-        found.setdefault(tenant.name, []).append(tenant)
+    for cluster in layout.clusters(tree, policy, environment):
+        for name, sort in tree.children(cluster.path(layout.TENANTS)).items():
+            if sort is trees.Sort.FOLDER:
+                found.setdefault(name, []).append(layout.Tenant(*cluster, name))
     return found
 
 

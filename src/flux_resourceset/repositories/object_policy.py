@@ -14,13 +14,15 @@ LABELS = ("tenant", "environment")  # of a namespace
 # Whom the admission policies leave alone: a cluster must be able to repair itself.
 _UNJUDGED_IMAGES = frozenset({"kube-system", "kube-public", "kube-node-lease", "flux-system"})
 _INSTALLED_NAMESPACES = frozenset({"default", "flux-system"})
-_INSTALLED_BINDINGS = frozenset({"cluster-admin", "cluster-reconciler-flux-system", "flux-operator"})
+INSTALLED_BINDINGS = frozenset({"cluster-admin", "cluster-reconciler-flux-system", "flux-operator"})
 
+_NAMED = re.compile(r"object\.metadata\.name\s+in\s+\[([^\]]*)\]")  # in the expression of a policy that leaves some alone
 _LATEST = re.compile(r":latest(?:@|\Z)")
 _TAGGED = re.compile(r":[^/]+\Z")  # a colon before a slash is that of a port
 
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
-_RBAC, _HELM = "rbac.authorization.k8s.io", "helm.toolkit.fluxcd.io"
+_RBAC, _HELM, _ADMISSION = "rbac.authorization.k8s.io", "helm.toolkit.fluxcd.io", "admissionregistration.k8s.io"
+_CLUSTER_ADMIN = "cluster-admin"  # the role, and the policy that keeps others from it
 _WORKLOADS = {  # where each has its pod
     ("", "Pod"): ("spec",),
     ("", "PodTemplate"): ("template", "spec"),
@@ -43,17 +45,17 @@ class Fault(NamedTuple):
     message: str
 
 
-def faults(manifest: Mapping[str, Any]) -> Iterator[Fault]:
-    """Of any object."""
+def faults(manifest: Mapping[str, Any], admins: frozenset[str] = INSTALLED_BINDINGS) -> Iterator[Fault]:
+    """Of any object; `admins` are the ClusterRoleBindings that may give everything."""
     if isinstance(items := manifest.get("items"), list) and str(manifest.get("kind", "")).endswith("List"):
         for place, item in enumerate(items):
             if isinstance(item, dict):
-                yield from (Fault(("items", place, *fault.steps), fault.message) for fault in faults(item))
+                yield from (Fault(("items", place, *fault.steps), fault.message) for fault in faults(item, admins))
         return
     group, kind = _sort(manifest)
     yield from _of_images(manifest, group, kind)
     if group == _RBAC and kind in ("RoleBinding", "ClusterRoleBinding"):
-        yield from _of_binding(manifest, kind)
+        yield from _of_binding(manifest, kind, admins)
     if (group, kind) == ("", "Namespace"):
         yield from _of_namespace(manifest)
 
@@ -74,6 +76,16 @@ def account_fault(manifest: Mapping[str, Any], namespace: str) -> Fault | None:
     return Fault(("spec", "serviceAccountName"), f"spec.serviceAccountName must be {ACCOUNT}, or it acts with all rights")
 
 
+def admins_of(manifest: Mapping[str, Any]) -> frozenset[str] | None:
+    """The ClusterRoleBindings that the policy of a cluster leaves alone; None if this is not that policy."""
+    if _sort(manifest) != (_ADMISSION, "ValidatingAdmissionPolicy") or at(manifest, "metadata", "name") != _CLUSTER_ADMIN:
+        return None
+    conditions = at(manifest, "spec", "matchConditions")
+    texts = [str(at(each, "expression") or "") for each in (conditions if isinstance(conditions, list) else ())]
+    lists = [found[1] for text in texts for found in _NAMED.finditer(text)]
+    return frozenset(name for each in lists for name in re.findall(r"""["']([^"']+)["']""", each))
+
+
 def image_fault(image: str) -> str | None:
     """Why it is not known what would run."""
     if _LATEST.search(image):
@@ -88,13 +100,17 @@ def _sort(manifest: Mapping[str, Any]) -> tuple[str, str]:
     return str(version or "").rpartition("/")[0], str(manifest.get("kind") or "")
 
 
+def _text(manifest: Mapping[str, Any], *steps: str) -> str:
+    return str(at(manifest, *steps) or "")
+
+
 def _of_images(manifest: Mapping[str, Any], group: str, kind: str) -> Iterator[Fault]:
     if (group, kind) == (_HELM, "HelmRelease"):
         steps: tuple[str, ...] = ("spec", "values", "image")
         image = at(manifest, *steps)
         if isinstance(image, str) and (why := image_fault(image)):
             yield Fault(steps, f"values.image {image!r} {why}")
-    elif at(manifest, "metadata", "namespace") not in _UNJUDGED_IMAGES:
+    elif _text(manifest, "metadata", "namespace") not in _UNJUDGED_IMAGES:
         yield from _of_pod(manifest, _WORKLOADS.get((group, kind), ("spec", "template", "spec")), (group, kind) in _WORKLOADS)
 
 
@@ -111,15 +127,15 @@ def _of_pod(manifest: Mapping[str, Any], steps: tuple[str, ...], is_workload: bo
                 yield Fault(where, "a container has no image; name one with its version and digest")
 
 
-def _of_binding(manifest: Mapping[str, Any], kind: str) -> Iterator[Fault]:
+def _of_binding(manifest: Mapping[str, Any], kind: str, admins: frozenset[str]) -> Iterator[Fault]:
     role = (at(manifest, "roleRef", "kind"), at(manifest, "roleRef", "name"))
-    installed = kind == "ClusterRoleBinding" and at(manifest, "metadata", "name") in _INSTALLED_BINDINGS
-    if role == ("ClusterRole", "cluster-admin") and not installed:
+    installed = kind == "ClusterRoleBinding" and _text(manifest, "metadata", "name") in admins
+    if role == ("ClusterRole", _CLUSTER_ADMIN) and not installed:
         yield Fault(("roleRef", "name"), "nobody may be bound to cluster-admin; bind a role that holds what is needed")
 
 
 def _of_namespace(manifest: Mapping[str, Any]) -> Iterator[Fault]:
-    name = str(at(manifest, "metadata", "name") or "")
+    name = _text(manifest, "metadata", "name")
     missing = [label for label in LABELS if not at(manifest, "metadata", "labels", label)]
     if missing and name not in _INSTALLED_NAMESPACES and not name.startswith("kube-"):
         labels = " and ".join(missing)

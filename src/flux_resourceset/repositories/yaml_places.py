@@ -9,22 +9,19 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from flux_resourceset import strict_yaml
 from flux_resourceset.render import yaml_bounds
 from flux_resourceset.repositories import manifests, trees
 
 Step = str | int
 
-BREAKS = "\r\n\x85\u2028\u2029"  # what ends a line in YAML 1.1
-
 _BOM = "\ufeff"
-_BREAK = re.compile(f"\r\n|[{BREAKS}]")
-_BLANK = f" \t{BREAKS}"
-_PROPERTIES = re.compile(f"(?:[&!][^{_BLANK}]*[{_BLANK}]*|#[^{BREAKS}]*[{_BLANK}]*)*")  # anchor and tag, and comments behind
+_BREAKS = "\r\n\x85\u2028\u2029"  # what ends a line in YAML 1.1
+_BREAK = re.compile(f"\r\n|[{_BREAKS}]")
+_BLANK = f" \t{_BREAKS}"
+_PROPERTIES = re.compile(f"(?:[&!][^{_BLANK}]*[{_BLANK}]*|#[^{_BREAKS}]*[{_BLANK}]*)*")  # anchor and tag, and comments behind
 _HEADER = re.compile("[|>][-+0-9]*")
 
-# PyYAML raises these where a tag stands before a value that it does not fit
-_UNFIT = (*strict_yaml.ERRORS, TypeError, LookupError, AttributeError)
+_UNFIT = (TypeError, LookupError, AttributeError)  # PyYAML raises these where a tag stands before a value that it does not fit
 
 
 class Refused(Exception):
@@ -123,13 +120,16 @@ class File:
         value = None
         for key in children:
             following = next(children)
-            event = self.events[key]  # of a scalar: no other key is read at all
-            if event.value == name and not _is_merge(event):
-                value = following
-            elif _is_merge(event) and value is not None:
+            if self._is_merge(key) and value is not None:
                 # some readers let what is merged win over what stands before it, others never do
                 raise Refused(f"{named(steps)} stands before a merge key, which not all readers take alike; move it behind <<")
+            if getattr(self.events[key], "value", None) == name and not self._is_merge(key):
+                value = following
         return value
+
+    def _is_merge(self, key: int) -> bool:
+        event = self.events[key]
+        return isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]
 
     def is_shared(self, position: int) -> bool:
         """Whether the anchor of a value is used elsewhere."""
@@ -182,17 +182,18 @@ class File:
     def _last(self, position: int) -> int:
         """The last event of a map that has characters of its own, or could have some: where a block ends there are none."""
         last = self.ends[position] - 1
-        while (
-            isinstance(self.events[last], yaml.CollectionEndEvent)
-            and self.events[last].start_mark.index == self.events[last].end_mark.index
-        ):
+        while self._is_empty_end(last):
             last -= 1
         return last
 
-    def line_break(self) -> str | None:
-        """How the lines end."""
-        found = re.search("\r?\n", self.text)
-        return found.group() if found else None
+    def _is_empty_end(self, position: int) -> bool:
+        start, end = self.events[position].start_mark.index, self.events[position].end_mark.index
+        return isinstance(self.events[position], yaml.CollectionEndEvent) and start == end
+
+    def line_break(self, index: int) -> str:
+        """How the line before a place ends, or else the first of the file."""
+        end = self.text.rfind("\n", 0, index) if "\n" in self.text[:index] else self.text.find("\n")
+        return "\r\n" if end > 0 and self.text[end - 1] == "\r" else "\n"
 
 
 def _manifests(body: bytes) -> Sequence[manifests.Manifest]:
@@ -204,13 +205,9 @@ def _manifests(body: bytes) -> Sequence[manifests.Manifest]:
         return manifests.of_bytes(body)
     except manifests.Unreadable as exc:
         where = "" if exc.line is None else f"line {exc.line}: "
-        raise Refused(f"{where}{exc.reason}; correct it first") from exc
+        raise Refused(f"{where}{_on_one_line(exc.reason)}; correct it first") from exc
     except _UNFIT as exc:
         raise Refused("invalid YAML: a tag stands before a value that it does not fit; correct it first") from exc
-
-
-def _is_merge(event: Any) -> bool:
-    return bool(event.value == "<<" and event.implicit[0])
 
 
 def _is_block(event: Any) -> bool:
@@ -218,6 +215,10 @@ def _is_block(event: Any) -> bool:
 
 
 def named(steps: Sequence[Step]) -> str:
-    """A place, in words that stay on one line."""
+    """A place, as people write it."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".") or "the document"
+    return _on_one_line(text)
+
+
+def _on_one_line(text: str) -> str:
     return text if text.isprintable() else ascii(text)

@@ -19,8 +19,10 @@ _SPECIAL = frozenset(
     | {sign + form for sign in ("", "-", "+") for form in (".inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN")}
     | {"~", "=", "<<"}
 )
-# Go removes underscores before it reads a number, and takes prefixes in capitals too.
-_NUMBER = re.compile(r"[-+]?(?:0[bB][01]+|0[oO][0-7]+|0[xX][0-9a-fA-F]+|(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?)")
+# Go removes underscores before it reads a number, and takes prefixes in capitals too, and signs behind them.
+_NUMBER = re.compile(
+    r"[-+]?(?:0[bB][-+]?[01]+|0[oO][-+]?[0-7]+|0[xX][0-9a-fA-F]+|(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?)"
+)
 _SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")  # 1:30 is 90 in YAML 1.1
 _MOMENT = re.compile(
     r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"

@@ -82,13 +82,18 @@ def held(session: Session, tenant: layout.Tenant, blueprint: str) -> Values:
     """The inputs that Flux gets for a tenant; that there are none ends the command, with what to do about it."""
     found = held_or_none(session, tenant, blueprint)
     if found is None:
-        kind(session, blueprint)  # says it better if that is what is missing
-        assign = f"{PROGRAM} {blueprint} assign {tenant.name} --cluster {tenant.cluster}"
-        raise failures.Failure(
-            failures.NOT_FOUND,
-            f"{tenant.folder}: the API holds no inputs for it; assign them there ({assign}), or let Git hold them again",
-        )
+        raise _nothing_held(session, tenant, blueprint)
     return found
+
+
+def _nothing_held(session: Session, tenant: layout.Tenant, blueprint: str) -> failures.Failure:
+    of_kind = kind(session, blueprint)  # says it better if that is what is missing
+    defined = {each["id"] for each in session.client.get(client.path(of_kind.name)).objects()}
+    remedy = f"assign them there ({PROGRAM} {blueprint} assign {tenant.name} --cluster {tenant.cluster})"
+    if tenant.name not in defined:
+        remedy = f'create {of_kind.name} "{tenant.name}" there again, and assign it'
+    line = f"{tenant.folder}: the API holds no inputs for it; {remedy}, or let Git hold them again"
+    return failures.Failure(failures.NOT_FOUND, line)
 
 
 def held_or_none(session: Session, tenant: layout.Tenant, blueprint: str) -> Values | None:

@@ -70,19 +70,24 @@ class _Static(NamedTuple):
     values: Values
 
 
-def _selected(session: Session, tree: trees.Tree, policy: Policy) -> list[_Static]:
-    """The tenants that are named, or all; but for those whose inputs the API holds already."""
-    name, every = session.values.text("tenant"), session.values.flag("all")
-    if (name is None) != every:
-        raise failures.usage("say which tenants: one by its name, or --all")
-    found, others = [], 0
+class _Selected(NamedTuple):
+    static: list[_Static]
+    every: list[tuple[layout.Tenant, str]]  # also those of the API; with their blueprints, in the order of promotion
+
+
+def _selected(session: Session, tree: trees.Tree, policy: Policy) -> _Selected:
+    """The tenant that is named, or all; those whose inputs the API holds already are only told of."""
+    name = session.values.text("tenant")
+    if name is not None and session.values.flag("all"):
+        raise failures.usage("say one tenant by its name, or --all; not both")
+    found = _Selected([], [])
     with checkouts.telling():
         for tenant in checkouts.chosen(session, tree, policy, name):
-            held = tenants.inputs(tree, tenant)
+            held, blueprint = tenants.inputs(tree, tenant), tenants.sync(tree, tenant).blueprint
+            found.every.append((tenant, blueprint))
             if held.type == tenants.STATIC:
-                found.append(_Static(tenant, tenants.sync(tree, tenant).blueprint, held.values))
-            else:
-                others += 1
+                found.static.append(_Static(tenant, blueprint, held.values))
+    others = len(found.every) - len(found.static)
     if others:
         session.say(f"note: the API holds the inputs of {others} already, which are left alone")
     return found
@@ -98,11 +103,11 @@ def load(session: Session) -> int:
         selected = _selected(session, tree, policy)
     session.require_write_token()
     api_values.reach(session, policy)
-    for tenant, _, values in selected:
+    for tenant, _, values in selected.static:
         for name in bridging.nulls(values):
             line = f"{tenant.path(layout.INPUT)}: {name} is null or holds one, which the API cannot hold; leave it out"
             raise failures.Failure(failures.REFUSED, line)
-    results = _import(session, selected) if selected else []
+    results = _import(session, selected) if selected.static else []
     rows = [
         {"kind": each["kind"], "id": each["id"], "operation": each["change"]} for each in results if each["change"] != "unchanged"
     ]
@@ -111,8 +116,8 @@ def load(session: Session) -> int:
     return failures.OK
 
 
-def _import(session: Session, selected: Sequence[_Static]) -> list[api_values.Result]:
-    held = _Held(session, selected)
+def _import(session: Session, selected: _Selected) -> list[api_values.Result]:
+    held = _Held(session, selected.static)
     named = session.values.text("tenant") or "all tenants"
     return api_values.submit(session, list(held.operations(selected)), f"fleet import {named}", held.check)
 
@@ -136,20 +141,43 @@ class _Held:
                 for reference in of_kind.references(cluster):
                     self._references.setdefault((of_kind.name, reference["id"]), {})[id] = _without_id(reference)
 
-    def operations(self, selected: Sequence[_Static]) -> Iterator[api_values.Operation]:
-        wanted: dict[tuple[str, str], dict[str, Values]] = {}
-        for tenant, blueprint, values in selected:
-            by_cluster = wanted.setdefault((signature_kinds.kind_name(blueprint), tenant.name), {})
-            if tenant.cluster in by_cluster:
-                line = f'{tenant.folder}: another environment has a cluster "{tenant.cluster}", too; say --environment'
-                raise failures.Failure(failures.REFUSED, line)
-            by_cluster[tenant.cluster] = values
-        for (of_kind, name), by_cluster in wanted.items():
-            document = self._definitions[of_kind].get(name)
-            definition = None if document is None else _without_id(document)
-            references = self._references.get((of_kind, name), {})
+    def operations(self, selected: _Selected) -> Iterator[api_values.Operation]:
+        for (of_kind, name), by_cluster in self._wanted(selected).items():
+            definition, references = self._definition(of_kind, name), self._references.get((of_kind, name), {})
             made = bridging.split(by_cluster, definition or {}, references)
             yield from bridging.operations(of_kind, name, definition, references, made)
+
+    def _wanted(self, selected: _Selected) -> dict[tuple[str, str], dict[str, Values]]:
+        """By kind and id, the values of each selected cluster.
+
+        Those that the API holds stay as they are, and count for the majority: an import that is repeated after a switch would
+        otherwise write another definition, though nobody's values are others.
+        """
+        given = {each.tenant: each.values for each in selected.static}
+        wanted: dict[tuple[str, str], dict[str, Values]] = {
+            (signature_kinds.kind_name(each.blueprint), each.tenant.name): {} for each in selected.static
+        }
+        for tenant, blueprint in selected.every:
+            key = signature_kinds.kind_name(blueprint), tenant.name
+            values = given[tenant] if tenant in given else self._effective(*key, tenant.cluster)
+            if key not in wanted or values is None:
+                continue
+            if tenant.cluster in wanted[key]:
+                line = f'{tenant.folder}: another environment has a cluster "{tenant.cluster}", too; say --environment'
+                raise failures.Failure(failures.REFUSED, line)
+            wanted[key][tenant.cluster] = values
+        return wanted
+
+    def _definition(self, kind: str, id: str) -> Values | None:
+        document = self._definitions.get(kind, {}).get(id)
+        return None if document is None else _without_id(document)
+
+    def _effective(self, kind: str, id: str, cluster: str) -> Values | None:
+        """What the API has for a cluster; None where it has nothing."""
+        definition, reference = self._definition(kind, id), self._references.get((kind, id), {}).get(cluster)
+        if definition is None or reference is None:
+            return None
+        return {**bridging.without_nulls(definition), **bridging.without_nulls(reference)}
 
     def check(self, plan: plans.Plan) -> None:
         """That the plan starts from what was read, and that nobody else gets other inputs."""
@@ -177,10 +205,10 @@ def compare(session: Session) -> int:
         policy = checkout.policy(tree)
         selected = _selected(session, tree, policy)
     api_values.reach(session, policy)
-    for blueprint in dict.fromkeys(each.blueprint for each in selected):
+    for blueprint in dict.fromkeys(each.blueprint for each in selected.static):
         api_values.kind(session, blueprint)
     rows = []
-    for tenant, blueprint, values in selected:
+    for tenant, blueprint, values in selected.static:
         held = api_values.held_in(session, tenant.cluster, blueprint).get(tenant.name, {})
         rows += [{**tenant.told(), **each._asdict()} for each in bridging.differing(values, held)]
     columns = ("environment", "cluster", "tenant", "field", "git", "api")

@@ -60,8 +60,8 @@ def ask(
             try:
                 return dict(zip(asked, pool.map(answer, asked), strict=True))
             except BaseException:  # Ctrl-C: nobody waits for the rest
-                stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
+                stop.set()
                 raise
 
 

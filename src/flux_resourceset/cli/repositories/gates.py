@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import posixpath
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flux_resourceset.cli import failures
@@ -20,6 +20,7 @@ from flux_resourceset.repositories.images import Subject
 from flux_resourceset.repositories.policy import Policy
 
 if TYPE_CHECKING:
+    from flux_resourceset.cli.repositories.git import Git, Tree
     from flux_resourceset.cli.session import Session
     from flux_resourceset.repositories.approvals import Approvals
 
@@ -77,18 +78,51 @@ def _judged(session: Session, checkout: Checkout, change: Change, found: Sequenc
     """A row for each, and whether cosign was silent about one."""
     from flux_resourceset.cli.repositories import cosign  # not before: most changes bring no image
 
-    base = checkout.tree(change.base)
     asked = [images.question(each, check) for each in found for check in images.BY_COSIGN]
-    answers = cosign.ask(filter(None, asked), lambda name: _key(base, name), session.environment)
-    origins, now = _Origins(checkout, change), time.time()
-    rows = []
-    for each in found:
-        checks = {"pinned": images.pinned(each), "same": images.same(each, origins.sources(each))}
-        checks["soak"] = images.soak(each.rule, origins.since(each, checks["same"]), now)
-        for check in images.BY_COSIGN:
-            checks[check] = images.answered(images.question(each, check), answers)
-        rows.append(images.row(each, checks))
+    with checkout.git.tree(change.base) as base:
+        answers = cosign.ask(filter(None, asked), lambda name: _key(base, name), session.environment)
+        origins, now = _Origins(checkout.git, base, change, found), time.time()
+        rows = [images.row(each, _checks(each, origins, answers, now)) for each in found]
     return rows, any(answer.silent for answer in answers.values())
+
+
+def _checks(
+    subject: Subject, origins: _Origins, answers: Mapping[images.Question, images.Answer], now: float
+) -> dict[str, images.Check]:
+    same = images.same(subject, origins.sources(subject))
+    return {
+        "pinned": images.pinned(subject),
+        "same": same,
+        "soak": images.soak(subject.rule, origins.since(subject) if same.state == images.OK else {}, now),
+        **{check: images.answered(images.question(subject, check), answers) for check in images.BY_COSIGN},
+    }
+
+
+class _Origins:
+    """Where the images of a change have been before: in the clusters of `same_as`, as base has them."""
+
+    def __init__(self, git: Git, base: Tree, change: Change, found: Sequence[Subject]) -> None:
+        self._base = base
+        self._places = functools.cache(functools.partial(images.by_name, base, change.policy))
+        soaking = [source.tenant for each in found if each.rule.soak for source in self.sources(each)]
+        self._commits = git.first_parents(change.base, {tenant.path(layout.INPUT) for tenant in soaking})
+
+    def sources(self, subject: Subject) -> list[images.Source]:
+        if subject.rule.same_as is None:
+            return []
+        places = self._places(subject.rule.same_as).get(subject.tenant.name, ())
+        return [images.source(self._base, tenant, subject.rule.field) for tenant in places]
+
+    def since(self, subject: Subject) -> dict[layout.Tenant, int | None]:
+        """Since when it has been in each of them; empty where nobody asks."""
+        if not subject.rule.soak:
+            return {}
+        sources = self.sources(subject)
+        return {each.tenant: images.brought(each.image, self._history(each.tenant, subject.rule.field)) for each in sources}
+
+    def _history(self, tenant: layout.Tenant, field: str) -> Iterator[tuple[Any, int]]:
+        for commit, moment in self._commits[tenant.path(layout.INPUT)]:
+            yield images.source(self._base.at(commit), tenant, field).image, moment
 
 
 def _key(base: trees.Tree, name: str) -> bytes:
@@ -102,39 +136,6 @@ def _key(base: trees.Tree, name: str) -> bytes:
     if body is None:
         raise failures.usage(f"{path} is not in the base, or is no file of a key; commit the key that cosign.key names first")
     return body
-
-
-class _Origins:
-    """Where the images of a change have been before: in the clusters of `same_as`, as base has them."""
-
-    def __init__(self, checkout: Checkout, change: Change) -> None:
-        self._git, self._base, self._policy = checkout.git, change.base, change.policy
-        self._tree = checkout.tree(change.base)
-        self._places = functools.cache(lambda environment: images.by_name(self._tree, self._policy, environment))
-        self._source = functools.cache(functools.partial(images.source, self._tree))
-        self._brought = functools.cache(self._walk)
-
-    def sources(self, subject: Subject) -> list[images.Source]:
-        if subject.rule.same_as is None:
-            return []
-        places = self._places(subject.rule.same_as).get(subject.tenant.name, ())
-        return [self._source(tenant, subject.rule.field) for tenant in places]
-
-    def since(self, subject: Subject, same: images.Check) -> dict[layout.Tenant, int | None]:
-        """Since when the image has been in each of them; empty where nobody asks, or where it is not."""
-        if not subject.rule.soak or same.state != images.OK:
-            return {}
-        return {each.tenant: self._brought(each.tenant, subject.rule.field) for each in self.sources(subject)}
-
-    def _walk(self, tenant: layout.Tenant, field: str) -> int | None:
-        present = self._source(tenant, field).image
-        return images.brought(present, self._history(tenant, field))
-
-    def _history(self, tenant: layout.Tenant, field: str) -> Iterator[tuple[Any, int]]:
-        for commit, moment in self._git.first_parents(self._base, tenant.path(layout.INPUT)):
-            with self._git.tree(commit) as tree:
-                value = images.source(tree, tenant, field).image
-            yield value, moment
 
 
 def _name(row: Any) -> str:

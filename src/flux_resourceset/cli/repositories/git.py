@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ _ENTRY = re.compile(rb"([0-7]+) ([^\0]+)\0", re.DOTALL)
 _SORTS = {b"100": trees.Sort.FILE, b"400": trees.Sort.FOLDER, b"120": trees.Sort.LINK}  # by the beginning of a mode
 
 _USUAL = "100644"  # mode of a file
+_FEW = 50  # paths that Git is given one by one: it compares every entry of a tree with all of them
 
 # What a hook or a caller has set must not lead to another repository than the one that was named.
 _FOREIGN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX")
@@ -158,12 +159,22 @@ class Git:
         ]
         return values[-1] if values else None
 
-    def first_parents(self, start: str, path: str) -> Iterator[tuple[str, int]]:
-        """The commits of the first-parent line that changed a path, newest first, each with its committer's time."""
-        text = self._text("log", "--first-parent", "--format=%H %ct", "--no-renames", start, "--", path)
-        for line in text.splitlines():
-            id, _, seconds = line.partition(" ")
-            yield id, int(seconds)
+    def first_parents(self, start: str, paths: Collection[str]) -> dict[str, list[tuple[str, int]]]:
+        """By path, the commits of the first-parent line that changed it, newest first, each with its committer's time.
+
+        One walk finds all, since each has to look into every tree of the history.
+        """
+        within = paths if len(paths) <= _FEW else {path.partition("/")[0] for path in paths}
+        words = ("--root", "--diff-merges=first-parent", "--name-only", "--no-renames", "--no-ext-diff", "--relative", "-z")
+        text = self._text("log", "--first-parent", "--format=%x00%H %ct", *words, start, "--", *sorted(within)) if paths else ""
+        found: dict[str, list[tuple[str, int]]] = {path: [] for path in paths}
+        for record in text.strip("\0").split("\0\0"):  # no path is empty
+            head, _, names = record.partition("\0\n")
+            id, _, seconds = head.partition(" ")
+            for name in names.split("\0"):
+                if name in found:
+                    found[name].append((id, int(seconds)))
+        return found
 
     def identity(self) -> bool:
         """Whether somebody is configured in whose name commits can be made."""
@@ -266,6 +277,10 @@ class Tree(trees.Tree):
         self._process = process
         self._root = root
         self._last: tuple[str, Mapping[str, trees.Sort]] = ("\0", {})  # whoever reads a file often reads its neighbours
+
+    def at(self, commit: str) -> Tree:
+        """The files of another commit, from the same process."""
+        return Tree(self._process, f"{commit}:{self._root.partition(':')[2]}")
 
     def children(self, folder: str) -> Mapping[str, trees.Sort]:
         if self._last[0] != folder:

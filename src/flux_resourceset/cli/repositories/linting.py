@@ -70,11 +70,11 @@ def _write(file: Path, text: bytes) -> None:
 def report(session: Session, found: Iterable[Finding], folder: str = "") -> int:
     """Print findings in the form that was asked for; `folder` leads from the top of the repository to the root."""
     ordered = findings.ordered(found)
-    output = session.output
-    if output.form == "github":
+    output, form = session.output, session.values.text("output")
+    if form == "github":
         for line in ci_reports.github(ordered, folder):
             output.line(line)
-    elif output.form == "gitlab":
+    elif form == "gitlab":
         output.json(ci_reports.gitlab(ordered, folder))
     else:
         rows = [finding.told() for finding in ordered]

@@ -1,4 +1,4 @@
-"""Rules template, input-id, environment-literal, secret-agnostic: a blueprint is a function of its inputs, and of nothing else."""
+"""Rules template, input-id, environment-literal, secret-agnostic: a blueprint is a function of its inputs and of nothing else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from flux_resourceset import errors, render, strict_json
-from flux_resourceset.repositories import object_policy, signatures, tenants
+from flux_resourceset.repositories import object_policy, resourceset_shapes, signatures, tenants
 from flux_resourceset.repositories.blueprints import RESOURCESET, SUBSTITUTED, substituted
 from flux_resourceset.repositories.lint.blueprint_schemas import Lines
 from flux_resourceset.repositories.lint.reports import Report
@@ -56,6 +56,10 @@ def checked_template(report: Report, body: bytes | None) -> Manifest | None:
         report.add(TEMPLATE, documents[0].line("kind") if documents else None, "must hold one ResourceSet, with a spec")
         return None
     _check_resourceset(report, documents[0])
+    fault = resourceset_shapes.fault(documents[0].data)
+    if fault is not None:
+        report.add(TEMPLATE, documents[0].line("spec"), fault)
+        return None
     return documents[0]
 
 

@@ -13,7 +13,7 @@ from flux_resourceset.repositories.lint import secret_sources, secret_values
 from flux_resourceset.repositories.lint.reports import MANIFEST, Report, Wanted
 from flux_resourceset.repositories.lint.secret_sources import Vault
 from flux_resourceset.repositories.lint.tenant_files import EXTERNAL_SECRETS, FLUX_SYSTEM, KUSTOMIZE, OPERATOR, SOURCE
-from flux_resourceset.repositories.manifests import Manifest
+from flux_resourceset.repositories.manifests import Manifest, at, objects
 
 PIN, OBJECT_POLICY = "pin", "object-policy"
 
@@ -77,13 +77,19 @@ def of_sync(report: Report, documents: Sequence[Manifest], cluster: layout.Clust
         report.expect(manifest, ("spec", "prune"), True)
         report.expect(manifest, ("spec", "wait"), True)
         _check_path(report, manifest, ("spec", "path"), cluster.path(name))
-        if name == layout.TENANTS and {"name": layout.BASE} not in (manifest.at("spec", "dependsOn") or []):
-            line = manifest.line("spec", "dependsOn")
-            report.add(MANIFEST, line, "Kustomization tenants: spec.dependsOn must name base, which tenants rely on")
+        if name == layout.TENANTS:
+            _check_order(report, manifest)
     for manifest in documents:
         if manifest.name not in (layout.BASE, layout.TENANTS):
             message = f"holds Kustomization {manifest.name}; only base and tenants belong into this file"
             report.add(MANIFEST, manifest.line("metadata", "name"), message)
+
+
+def _check_order(report: Report, tenants: Manifest) -> None:
+    earlier = tenants.at("spec", "dependsOn")
+    if not isinstance(earlier, list) or not any(at(each, "name") == layout.BASE for each in earlier):
+        message = "Kustomization tenants: spec.dependsOn must name base, which tenants rely on"
+        report.add(MANIFEST, tenants.line("spec", "dependsOn"), message)
 
 
 def _check_path(report: Report, manifest: Manifest, steps: Sequence[str], wanted: str) -> None:
@@ -109,20 +115,29 @@ class BaseFile(NamedTuple):
 
 
 @functools.lru_cache(_REMEMBERED)
-def of_base(body: bytes) -> BaseFile:
+def admins(body: bytes) -> frozenset[str] | None:
+    """Whom a file of a base lets be bound to cluster-admin; None if it does not say."""
+    if b"ValidatingAdmissionPolicy" not in body:
+        return None
+    told = [object_policy.admins_of(manifest.data) for manifest in objects(Report("").documents(body) or ())]
+    return next((each for each in told if each is not None), None)
+
+
+@functools.lru_cache(_REMEMBERED)
+def of_base(body: bytes, admins: frozenset[str]) -> BaseFile:
     report = Report("")
     report.found += secret_values.of_bytes("", body)
     documents = report.documents(body)
     if documents is None:
         return BaseFile(tuple(report.found), frozenset(), ())
     for manifest in documents:
-        _check_object(report, manifest)
+        _check_object(report, manifest, admins)
     report.found += secret_values.of_documents("", body, documents)
     roles = frozenset(manifest.name for manifest in documents if manifest.kind == "ClusterRole")
     return BaseFile(tuple(report.found), roles, tuple(secret_sources.vaults(documents)))
 
 
-def _check_object(report: Report, manifest: Manifest) -> None:
+def _check_object(report: Report, manifest: Manifest, admins: frozenset[str]) -> None:
     data = manifest.data
     whole = isinstance(data, dict) and all(isinstance(data.get(name), str) for name in ("apiVersion", "kind"))
     is_of_kustomize = whole and manifest.api_version.startswith("kustomize.config.k8s.io/")
@@ -132,12 +147,12 @@ def _check_object(report: Report, manifest: Manifest) -> None:
     wanted = _VERSIONS.get((manifest.api_version.partition("/")[0], manifest.kind))
     if wanted is not None:
         report.expect(manifest, ("apiVersion",), wanted)
-    report.found += of_object("", manifest)
+    report.found += of_object("", manifest, admins)
 
 
-def of_object(path: str, manifest: Manifest) -> list[Finding]:
+def of_object(path: str, manifest: Manifest, admins: frozenset[str] = object_policy.INSTALLED_BINDINGS) -> list[Finding]:
     """What admission would say of a manifest."""
     return [
         findings.error(OBJECT_POLICY, path, manifest.line(*fault.steps), f"{manifest.kind} {manifest.name}: {fault.message}")
-        for fault in object_policy.faults(manifest.data)
+        for fault in object_policy.faults(manifest.data, admins)
     ]

@@ -9,7 +9,7 @@ from flux_resourceset.repositories.findings import Finding
 from flux_resourceset.repositories.lint import cluster_files, owners, places, reports, secret_sources, tenant, tenant_inputs
 from flux_resourceset.repositories.lint.reports import LAYOUT, MANIFEST, Report
 from flux_resourceset.repositories.lint.scenes import Scene
-from flux_resourceset.repositories.object_policy import ACCOUNT
+from flux_resourceset.repositories.object_policy import ACCOUNT, INSTALLED_BINDINGS
 from flux_resourceset.repositories.policy import Policy
 from flux_resourceset.repositories.trees import Sort
 
@@ -90,26 +90,20 @@ def _of_files(scene: Scene, cluster: layout.Cluster) -> Generator[Finding, None,
 def _of_base(scene: Scene, cluster: layout.Cluster) -> Iterator[Finding]:
     folder = cluster.path(layout.BASE)
     inside = scene.tree.children(folder)
-    read = [name for name in inside if name.endswith(".yaml")]
-    is_own = {*read, places.KEEP}.__contains__
-    yield from scene.judged(places.placed(scene.tree, folder, inside, is_own, lambda name: False, _BELONGS), read)
+    names = [name for name in inside if name.endswith(".yaml")]
+    is_own = {*names, places.KEEP}.__contains__
+    yield from scene.judged(places.placed(scene.tree, folder, inside, is_own, lambda name: False, _BELONGS), names)
+    found = [Report(f"{folder}/{name}") for name in names if inside[name] is Sort.FILE]
+    bodies = [(report, body) for report in found if (body := reports.body(scene.tree, report.path, report)) is not None]
+    told = [admins for _, body in bodies if (admins := cluster_files.admins(body)) is not None]
     roles: set[str] = set()
-    for name in read:
-        if inside[name] is Sort.FILE:
-            report = Report(f"{folder}/{name}")
-            roles |= _check_base_file(scene, cluster, report)
-            yield from report.found
+    for report, body in bodies:
+        file = cluster_files.of_base(body, told[0] if told else INSTALLED_BINDINGS)
+        report.found += file.at(report.path)
+        report.found += scene.vaults.judge(cluster, report.path, iter(file.vaults))
+        roles |= file.roles
+    for report in found:
+        yield from report.found
     if ACCOUNT not in roles:
         message = f"must hold the ClusterRole {ACCOUNT}, which the tenants are bound to"
-        yield findings.error(MANIFEST if read else LAYOUT, folder, None, message)
-
-
-def _check_base_file(scene: Scene, cluster: layout.Cluster, report: Report) -> frozenset[str]:
-    """The roles that it holds."""
-    body = reports.body(scene.tree, report.path, report)
-    if body is None:
-        return frozenset()
-    file = cluster_files.of_base(body)
-    report.found += file.at(report.path)
-    report.found += scene.vaults.judge(cluster, report.path, iter(file.vaults))
-    return file.roles
+        yield findings.error(MANIFEST if names else LAYOUT, folder, None, message)

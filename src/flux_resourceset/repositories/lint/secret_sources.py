@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -100,6 +101,7 @@ def _server(url: str) -> str:
     except ValueError:
         return url
     host = parts.netloc.rpartition("@")[2].lower().removesuffix(_PORTS.get(parts.scheme, "\0"))
+    host = re.sub(r"\.(?=:[0-9]*\Z|\Z)", "", host)  # which only says that the name is complete
     return f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
 
 

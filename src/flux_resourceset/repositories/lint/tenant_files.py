@@ -27,7 +27,7 @@ PRUNE = ("metadata", "annotations", "kustomize.toolkit.fluxcd.io/prune")
 MOST_INPUTS = 10000  # Flux Operator cuts the list at its limit, of which this is the greatest, and deletes what was cut
 
 _BLUEPRINT = re.compile(r"(?:\./)?apps/([^/]+)/?")
-_CHANGING = ("patches", "images", "components", "namePrefix", "nameSuffix", "commonMetadata")
+_CHANGING = ("patches", "images", "components", "namePrefix", "nameSuffix")
 
 
 class Sync(NamedTuple):
@@ -125,7 +125,9 @@ def of_secrets(report: Report, documents: Sequence[Manifest], namespace: str | N
             for field in ("data", "dataFrom"):
                 entries = manifest.at("spec", field)
                 for place in range(len(entries) if isinstance(entries, list) else 0):
-                    report.forbid(manifest, ("spec", field, place, "sourceRef"), f"leads elsewhere; {STORE} is the only store")
+                    report.forbid(
+                        manifest, ("spec", field, place, "sourceRef", "storeRef"), f"leads elsewhere; {STORE} is the only store"
+                    )
 
 
 def of_sync(report: Report, documents: Sequence[Manifest], tenant: layout.Tenant, namespace: str | None) -> Sync | None:

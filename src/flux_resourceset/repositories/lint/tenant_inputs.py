@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from flux_resourceset import render
-from flux_resourceset.repositories import findings, images, layout, object_policy, tenants, trees
+from flux_resourceset.repositories import findings, images, layout, object_policy, resourceset_shapes, tenants, trees
 from flux_resourceset.repositories.blueprints import Blueprint
 from flux_resourceset.repositories.findings import Finding
 from flux_resourceset.repositories.lint.cluster_files import OBJECT_POLICY
@@ -42,11 +42,17 @@ class Known:
         """One of a release, or why it cannot be had."""
         if (name, tag) not in self._found:
             try:
-                found = self._releases.blueprint(name, tag)
-                self._found[name, tag] = found or f"release {tag} has no blueprint {name}; see apps/ of the blueprints"
+                self._found[name, tag] = _usable(self._releases.blueprint(name, tag), name, tag)
             except tenants.Broken as exc:
                 self._found[name, tag] = f"blueprint {name} of release {tag} cannot be read: {exc}"
         return self._found[name, tag]
+
+
+def _usable(blueprint: Blueprint | None, name: str, tag: str) -> Blueprint | str:
+    if blueprint is None:
+        return f"release {tag} has no blueprint {name}; see apps/ of the blueprints"
+    fault = resourceset_shapes.fault(blueprint.template)
+    return blueprint if fault is None else f"blueprint {name} of release {tag} is no ResourceSet: {fault}"
 
 
 class Fields(NamedTuple):
