@@ -50,6 +50,10 @@ def test_the_kind_of_a_blueprint_is_that_of_its_newest_release(bridged: Fleet, a
     assert first["metadata"]["x-flux"]["overrides"] == served["overrides"]
 
 
+def test_the_example_is_what_the_sample_gives(fleet: Fleet) -> None:
+    assert fleet("kind", "standard-service").out == (live.ROOT / "examples" / "standard_services.yaml").read_text()
+
+
 def test_a_kind_of_what_is_not_there_is_not_found(fleet: Fleet) -> None:
     assert fleet.refused(4, "kind", "nothing") == ['blueprint "nothing" not found at tag v1.0.0; there are: standard-service']
     assert 'tag "v9" not found' in fleet.refused(4, "kind", "standard-service", "--at", "v9")[0]
@@ -140,13 +144,21 @@ def test_clusters_that_the_api_does_not_have_are_all_named_and_nothing_is_writte
 
 
 @pytest.mark.long
-def test_it_must_be_said_which_tenants_are_meant(bridged: Fleet) -> None:
+def test_tenants_are_named_or_all_and_what_is_named_must_be_there(bridged: Fleet) -> None:
     for command in ("import", "compare"):
-        for words in ((), ("payment-app", "--all"), ("--environment", "dev")):
-            assert bridged.refused(2, command, *words) == ["say which tenants: one by its name, or --all"]
+        lines = bridged.refused(2, command, "payment-app", "--all")
+        assert lines == ["say one tenant by its name, or --all; not both"]
         assert bridged.refused(4, command, "nobody") == ['tenant "nobody" not found']
         assert 'environment "qa" not found' in bridged.refused(4, command, "--all", "--environment", "qa")[0]
         assert 'cluster "x" not found' in bridged.refused(4, command, "--all", "--cluster", "x")[0]
+
+
+def test_without_a_name_all_tenants_are_meant(bridged: Fleet, api: httpx.Client) -> None:
+    assert {row["cluster"] for row in bridged("compare").data} == set(CLUSTERS.values())
+    assert [row["id"] for row in bridged.ok("import", "--environment", "dev")] == ["payment-app", CLUSTERS["dev"]]
+    bridged.ok("import")
+    assert [polled(api, name) for name in CLUSTERS] == [values(bridged, path) for path in (DEV, STAGING, PROD)]
+    assert bridged.ok("compare") == []
 
 
 def test_values_that_the_kind_refuses_are_not_written(bridged: Fleet, api: httpx.Client) -> None:

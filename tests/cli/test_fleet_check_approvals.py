@@ -259,20 +259,21 @@ def test_the_committer_of_the_pages_of_github_is_nobody(fleet: Gated) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "why"),
     [
-        [],
-        ["--approvals", "x.json", "--github", "a/b#1"],
-        ["--github", "a/b#1", "--gitlab", "a/b!1"],
-        ["--approvals", ""],
-        ["--github", ""],
-        ["--gitlab", ""],
-        ["--approvals", "no-such-file.json"],
-        ["--approvals", "."],
+        ([], "Give one of"),
+        (["--approvals", "x.json", "--github", "a/b#1"], "Give one of"),
+        (["--approvals", "-", "--gitlab", "a/b!1"], "Give one of"),
+        (["--github", "a/b#1", "--gitlab", "a/b!1"], "Give one of"),
+        (["--approvals", ""], "cannot be read"),
+        (["--approvals", "no-such-file.json"], "cannot be read"),
+        (["--approvals", "."], "cannot be read"),
+        (["--github", ""], "--github is ''"),
+        (["--gitlab", ""], "--gitlab is ''"),
     ],
 )
-def test_approvals_come_from_one_place(fleet: Gated, words: list[str]) -> None:
-    assert fleet.refused(2, "check-approvals", "--base", "main", *words)
+def test_approvals_come_from_one_place(fleet: Gated, words: list[str], why: str) -> None:
+    assert why in fleet.refused(2, "check-approvals", "--base", "main", *words)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_a_change_without_an_image_is_fine_and_needs_no_cosign(fleet: Gated) -> 
     fleet.input("dev-1", image=V3)
     fleet.write("README.md", "hello\n")
     fleet.commit()
-    assert fleet.rows(0) == []
+    assert fleet("check-image", "--base", "main") == (0, "[]\n", "")
 
 
 def test_all_judges_what_did_not_change(fleet: Gated) -> None:
@@ -252,6 +252,10 @@ def test_names_that_steer_a_terminal_are_shown_as_escapes(fleet: Gated) -> None:
 @pytest.mark.parametrize("command", [["check-image"], ["check-approvals", "--approvals", "nothing.json"]])
 def test_a_revision_must_be_one_commit(fleet: Gated, command: list[str], code: int, words: list[str]) -> None:
     fleet.refused(code, *command, *words)
+
+
+def test_a_missing_base_is_asked_for(fleet: Gated) -> None:
+    assert "--base is missing" in fleet.refused(2, "check-image")
 
 
 def test_a_base_without_a_policy_is_refused(fleet: Gated) -> None:

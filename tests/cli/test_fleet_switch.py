@@ -176,7 +176,8 @@ def test_a_switch_is_shown_committed_or_put_on_a_branch(bridged: Fleet) -> None:
         "Fleet-Action: switch",
     ]
     bridged.edit(SECRETS, "refreshInterval: 1h", "refreshInterval: 2h")
-    assert bridged.refused(6, "switch", "payment-app", "--to", "git", "--environment", "dev", "--commit")
+    refused = bridged("switch", "payment-app", "--to", "git", "--environment", "dev", "--commit")
+    assert (refused.code, refused.err) == (6, f"error: {SECRETS} has changes that are not committed\n")
 
 
 # Inputs that the API holds
@@ -192,6 +193,21 @@ def test_an_import_leaves_alone_what_the_api_holds_already(bridged: Fleet, api: 
     bridged.ok("import", "--all")
     assert (polled(api, "dev")["replicas"], polled(api, "staging")["replicas"]) == (8, 5)
     assert bridged.ok("compare", "--all") == []
+
+
+@pytest.mark.long
+def test_an_import_that_is_repeated_after_a_switch_writes_nothing(bridged: Fleet, api: httpx.Client) -> None:
+    bridged.ok("import", "--all")
+    switched(bridged, "api")
+    before, definition = revision(api), api.get(f"/{KIND}/payment-app").json()
+    assert definition["environment"] == "dev"  # the first of three that differ, whoever holds it by now
+    for words in (("--all",), ("payment-app",), ("--all", "--dry-run")):
+        assert bridged.ok("import", *words) == []
+    assert revision(api) == before
+    bridged.edit(STAGING, "replicas: 2", "replicas: 3")  # as in prod: two of three
+    bridged.ok("import", "--all")
+    assert api.get(f"/{KIND}/payment-app").json() == {**definition, "replicas": 3}
+    assert polled(api, "dev")["replicas"] == 2
 
 
 @pytest.mark.long
@@ -211,7 +227,9 @@ def test_setting_an_input_that_the_api_holds_changes_the_reference_of_that_clust
     assert bridged.ok(*SET_DEV, "--set-json", "replicas=8", "--dry-run")[0]["after"] == 8
     assert bridged.refused(3, *SET_DEV, "--set-json", "replicas=-1")
     assert revision(api) == before
-    bridged.ok(*SET_DEV, "--set", "logLevel=WARN", "--reason", "quieter")
+    noted = bridged(*SET_DEV, "--set", "logLevel=WARN", "--reason", "quieter", "--branch", "quieter")
+    assert (noted.code, noted.err) == (0, "note: the API has what it holds at once; no commit is made of that\n")
+    assert bridged.git("branch", "--list", "quieter") == ""
     assert api.get("/changes", params={"limit": 1}).json()[0]["reason"] == "quieter"
 
 
@@ -223,8 +241,23 @@ def test_inputs_that_the_api_has_lost_are_a_failure_that_names_the_remedy(bridge
     for words in (("render", "payment-app"), (*SET_DEV, "--set-json", "replicas=3"), ("switch", "payment-app", "--to", "git")):
         (line,) = bridged.refused(4, *words, *(() if "set" in words else ("--environment", "dev")))
         assert "flux-resourceset-cli standard-service assign payment-app --cluster dev-use1-01" in line
+    assert api.put(f"/clusters/{CLUSTERS['dev']}/{KIND}/payment-app", json={}).is_success
+    assert api.delete(f"/{KIND}/payment-app?force=true", headers={"X-Confirm-Removals": "3"}).is_success
+    (line,) = bridged.refused(4, "render", "payment-app", "--environment", "dev")
+    assert f'create {KIND} "payment-app" there again' in line
     api.delete(f"/clusters/{CLUSTERS['dev']}", headers=CONFIRMED)
     assert '"dev-use1-01" not found in the API' in bridged.refused(4, "render", "payment-app", "--environment", "dev")[0]
+
+
+@pytest.mark.long
+@pytest.mark.sqlite
+def test_a_server_that_does_not_serve_operators_is_told(bridged: Fleet, tmp_path: Path) -> None:
+    bridged.ok("import", "--all")
+    switched(bridged, "api")
+    with live.serving(tmp_path), live.serving(tmp_path, API_MODE="read-only") as reader:
+        bridged.cli = bridged.cli.but(FLUX_API_URL=reader.url)
+        (line,) = bridged.refused(4, "render", "payment-app", "--environment", "dev")
+    assert "does not serve operators; use the URL of a server with API_MODE=crud" in line
 
 
 @pytest.mark.long

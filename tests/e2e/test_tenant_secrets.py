@@ -1,4 +1,4 @@
-"""The secrets of a tenant, from its secrets.yaml in Git to the Secret that its charts read; vault and controller are stand-ins."""
+"""The secrets of a tenant, from secrets.yaml in Git to the Secret that its charts read; vault and controller are stand-ins."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from . import charts as chart_sources
 from . import control_plane as control_planes
-from . import git_server, secret_operator, two_repositories
+from . import git_server, secret_operator
 from .kube import NAMESPACE, Kube, Object, condition, ready
 from .secret_operator import SECRETS, StandInVault, decoded
 from .two_repositories import CONFIG, KUSTOMIZATION, TENANT, Cluster, Repositories
@@ -27,9 +27,10 @@ class Secrets:
         return self.kube.wait_for_object("secret", SECRET, PLACE, where=lambda found: decoded(found) == data)
 
     def wait_until(self, good: bool) -> Object:
-        """The ExternalSecret, once it is in order or not."""
+        """The ExternalSecret, once it is in order, or once it is not."""
+        status = "True" if good else "False"
         return self.kube.wait_for_object(
-            SECRETS, SECRET, PLACE, where=lambda found: condition(found, "Ready") and ready(found) is good
+            SECRETS, SECRET, PLACE, where=lambda found: condition(found, "Ready").get("status") == status
         )
 
 

@@ -167,9 +167,13 @@ class Cluster:
     def looked_at_inputs(self) -> Object:
         """From the provider to Helm; answers the provider."""
         provider = self.looked(PROVIDER, f"{TENANT}-inputs", self.namespace)
+        self.looked_at_releases()
+        return provider
+
+    def looked_at_releases(self) -> None:
+        """With the inputs that the provider has, or has had."""
         self._looked(self.namespace, f"{RESOURCE_SET}/{RESOURCESET}")
         self._looked(self.namespace, f"{HELM_RELEASE}/{DATABASE}", f"{HELM_RELEASE}/{SERVICE}")
-        return provider
 
     def _looked(self, namespace: str, *names: str) -> list[Object]:
         moment, place = str(time.time_ns()), f"--namespace={namespace}"

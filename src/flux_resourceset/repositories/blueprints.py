@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from flux_resourceset import errors, render, strict_json
-from flux_resourceset.repositories import signatures, tenants, trees
+from flux_resourceset.repositories import resourceset_shapes, signatures, tenants, trees
 from flux_resourceset.repositories.signatures import Violation
 
 APPS = "apps"
@@ -39,6 +39,8 @@ def of_tree(tree: trees.Tree, name: str) -> Blueprint | None:
     if not tree.children(f"{APPS}/{name}"):
         return None
     template = tenants.single(tree, f"{APPS}/{name}/{RESOURCESET}", "ResourceSet").data
+    if (wrong := resourceset_shapes.fault(template)) is not None:
+        raise tenants.Broken(f"{APPS}/{name}/{RESOURCESET}", None, wrong)
     schema = json_file(tree, f"{APPS}/{name}/{SCHEMA}")
     if not isinstance(schema, dict) or (wrong := signatures.defect(schema)) is not None:
         raise tenants.Broken(

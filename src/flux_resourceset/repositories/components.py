@@ -16,6 +16,7 @@ from flux_resourceset.repositories.release_order import order
 FILE = "COMPONENTS.yaml"
 BASE = "base"  # of a version: what its environments share
 KUSTOMIZATION = "kustomization.yaml"
+_BOM = "\ufeff"
 _VERSION_DEPTH = 3  # <area>/<component>/<version>, as the sample has it
 
 
@@ -179,22 +180,15 @@ def _walk(start: str, waits: Mapping[str, Component], path: list[str], done: set
             stack.append((after, iter(waits[after].depends_on)))
 
 
-def changed_after_release(tree: trees.Tree, released: trees.Tree, listed: Iterable[str]) -> Iterator[Finding]:
-    """Versions that were released are never changed; one that is gone as a whole was pruned."""
-    for folder in listed:
-        now, then = ({entry.path: entry.sort for entry in trees.entries(each, folder)} for each in (tree, released))
-        if not now:
-            continue
-        for path in sorted({*now, *then}):
-            if now.get(path) != then.get(path) or _content(tree, path) != _content(released, path):
-                yield error("immutable", path, None, "differs from the release; make a new version instead")
+def changed_after_release(tree: trees.Tree, listed: Iterable[str], changed: Iterable[str]) -> Iterator[Finding]:
+    """Versions that a release lists are never changed; one that is gone as a whole was pruned.
 
-
-def _content(tree: trees.Tree, path: str) -> bytes | None:
-    try:
-        return tree.read(path)
-    except trees.TooLarge:
-        return b"\0"  # whatever is that large is compared by nobody
+    `changed` are the paths that differ from the release by Git, which knows of ends of lines, and of files of any size.
+    """
+    kept = tuple(f"{folder}/" for folder in listed if next(trees.entries(tree, folder), None) is not None)
+    for path in changed:
+        if path.startswith(kept):
+            yield error("immutable", path, None, "differs from the release; make a new version instead")
 
 
 class Use(NamedTuple):
@@ -209,7 +203,7 @@ def unavailable(use: Use, release: trees.Tree | None) -> Finding | None:
     """What is wrong with a use, if anything: no such tag, or no such directory in it."""
     if release is None:
         return error("catalog", use.path, None, f"{use.who} names the tag {use.tag}, which is not there")
-    if not release.children(use.path.strip("/")):
+    if not release.children(_plain(use.path)):
         return error("catalog", use.path, None, f"{use.who} names it at {use.tag}, where there is no such directory")
     return None
 
@@ -220,8 +214,19 @@ def prunable(register: Register, used: Collection[str], keep: int) -> list[tuple
         (component, version)
         for component in register.components
         for version in component.versions[: max(0, len(component.versions) - keep)]
-        if not any(_concerns(f"{component.path}/{version}", path.strip("/")) for path in used)
+        if not any(_concerns(f"{component.path}/{version}", _plain(path)) for path in used)
     ]
+
+
+def _plain(path: str) -> str:
+    """A path as Flux takes it, which may lead with ./ and never leaves the root."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            parts[-1:] = []
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join(parts)
 
 
 def _concerns(folder: str, path: str) -> bool:
@@ -235,6 +240,8 @@ class Refused(Exception):
 
 def without_versions(text: str, gone: Mapping[str, Collection[str]]) -> str:
     """The register without versions, by the ids of components; everything else stays as it is written."""
+    mark = _BOM if text.startswith(_BOM) else ""
+    text = text.removeprefix(mark)  # it has no place in YAML's count of characters
     root = manifests.of_bytes(text.encode())[0]
     expected = _without(root.data, gone)
     removals: list[tuple[int, int]] = []
@@ -250,7 +257,7 @@ def without_versions(text: str, gone: Mapping[str, Collection[str]]) -> str:
         raise Refused(f"{FILE} cannot be edited; remove the versions by hand") from exc
     if edited.data != expected:
         raise Refused(f"{FILE} cannot be edited; remove the versions by hand")
-    return text
+    return mark + text
 
 
 def _without(data: Mapping[str, Any], gone: Mapping[str, Collection[str]]) -> dict[str, Any]:
@@ -262,14 +269,15 @@ def _without(data: Mapping[str, Any], gone: Mapping[str, Collection[str]]) -> di
 
 
 def _removals(text: str, node: Any, dropped: Collection[str]) -> Iterator[tuple[int, int]]:
-    """Stretches of the text: in [a, b] an item and the comma behind it, or before it if it is the last; otherwise its lines."""
+    """Stretches of the text: in [a, b] an item and the comma behind it, or before it if none behind it stays; else its lines."""
     items = node.value
+    last = max((place for place, item in enumerate(items) if item.value not in dropped), default=-1)
     for place, item in enumerate(items):
         if item.value not in dropped:
             continue
         if not node.flow_style:
             yield text.rfind("\n", 0, item.start_mark.index) + 1, _line_end(text, item.end_mark.index)
-        elif place + 1 < len(items):
+        elif place < last:
             yield item.start_mark.index, items[place + 1].start_mark.index
         elif place:
             yield items[place - 1].end_mark.index, item.end_mark.index

@@ -106,6 +106,8 @@ def of_bytes(body: bytes) -> tuple[Manifest, ...]:
         raise Unreadable(*strict_yaml.reason(exc)) from exc
     except TemplateError as exc:
         raise Unreadable(exc.line, exc.reason) from exc
+    except (TypeError, LookupError, AttributeError) as exc:  # PyYAML's, where a tag stands before a value that it does not fit
+        raise Unreadable(None, "invalid YAML: a tag stands before a value that it does not fit") from exc
 
 
 def _step(node: yaml.Node, step: str | int) -> tuple[yaml.Node, yaml.Node] | None:

@@ -33,7 +33,7 @@ def defect(schema: Any) -> str | None:
     import jsonschema_rs
 
     try:
-        jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
+        jsonschema_rs.Draft202012Validator(schema, validate_formats=True, retriever=_no_other)
         jsonschema_rs.meta.validate(schema)
     except jsonschema_rs.ValidationError as exc:
         return f"{_place(tuple(exc.instance_path))}{exc.message}".splitlines()[0]
@@ -42,11 +42,16 @@ def defect(schema: Any) -> str | None:
     return None
 
 
+def _no_other(uri: str) -> Any:
+    """A schema stands for itself: what it refers to elsewhere is neither fetched nor read from a disk."""
+    raise ValueError(f"it refers to {uri}, and must hold everything itself")
+
+
 @functools.lru_cache(_REMEMBERED)
 def _validator(schema: str) -> Any:
     import jsonschema_rs  # not before: most commands do without it
 
-    return jsonschema_rs.Draft202012Validator(json.loads(schema), validate_formats=True)
+    return jsonschema_rs.Draft202012Validator(json.loads(schema), validate_formats=True, retriever=_no_other)
 
 
 def _told(error: Any) -> Iterator[Violation]:

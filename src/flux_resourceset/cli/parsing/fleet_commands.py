@@ -17,7 +17,7 @@ CLUSTER = Option("--cluster", "Only in this cluster.", "NAME")
 AT = Option("--at", "As this revision of Git has it; the work tree if not given.", "REV")
 BASE = Option("--base", "What the change is judged by: policy and keys are those of this revision.", "REV")
 HEAD = Option("--head", "The revision that is judged; HEAD if not given. It is read, not checked out.", "REV")
-ALL = Option("--all", "All tenants.")
+ALL = Option("--all", "All tenants; also if none is named.")
 SETS = (
     Option("--set", "An input as text. Repeatable.", "KEY=VALUE", many=True),
     Option("--set-json", "An input as a number, true, false, null or a JSON string. Repeatable.", "KEY=JSON", many=True),

@@ -67,6 +67,7 @@ def dns(session: Session, cluster: str) -> str:
     except client.Problem as problem:
         if problem.status != 404:
             raise
+        _ = session.kinds  # says it better where a server has no clusters for operators at all
         raise missing_clusters([cluster]) from problem
     if not names.is_dns_name(found):  # it becomes a part of URLs
         raise client.not_understood("its cluster_dns is no DNS name")

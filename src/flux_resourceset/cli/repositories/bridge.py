@@ -239,7 +239,10 @@ def switch(session: Session) -> int:
         (switching.to_api if to == API else switching.to_git)(affected)
         where = "/".join(session.values.required(each) for each in ("environment", "cluster") if each in session.values)
         message = f"Let {'the API' if to == API else 'Git'} hold the inputs of {name} in {where}\n\nFleet-Action: switch\n"
-        return edited_files.deliver(session, checkout, switching.files, (), message, switching.rows)
+        code = edited_files.deliver(session, checkout, switching.files, (), message, switching.rows)
+    for note in switching.notes if not session.values.flag("dry-run") else ():
+        session.say(note)
+    return code
 
 
 def _check_holder(tenant: layout.Tenant, policy: Policy, holder: str) -> None:

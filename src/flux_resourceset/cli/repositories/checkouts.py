@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flux_resourceset.cli import failures
-from flux_resourceset.cli.repositories.git import Git, NoRepository, WorkTree
+from flux_resourceset.cli.repositories.git import Git, NoRepository
+from flux_resourceset.cli.repositories.git_trees import WorkTree
 from flux_resourceset.repositories import blueprints, layout, policy, tenants, trees
 from flux_resourceset.repositories.blueprints import Blueprint
 from flux_resourceset.repositories.policy import Policy
@@ -23,7 +24,7 @@ class Checkout:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self.root = _root(session.values.text("repo"))
+        self.root = _root(_folder_given(session, "repo"))
         self._open = contextlib.ExitStack()
         self._trees: dict[str | None, trees.Tree] = {}
 
@@ -63,7 +64,7 @@ class Checkout:
 
     def blueprints(self, by: Policy) -> Blueprints:
         """The repository of blueprints: where --blueprints-dir says, or else the policy."""
-        given = self._session.values.text("blueprints-dir")
+        given = _folder_given(self._session, "blueprints-dir")
         if given is None and by.checkout is None:
             raise failures.usage(f"where are the blueprints? Give --blueprints-dir, or blueprints.checkout in {policy.FILE}")
         folder = Path(given) if given is not None else self.root / str(by.checkout)
@@ -103,6 +104,13 @@ class Blueprints:
         if not tags:
             raise failures.Failure(failures.NOT_FOUND, f"{self.git.folder} has no tag; blueprints are released by tags")
         return tags[0]
+
+
+def _folder_given(session: Session, option: str) -> str | None:
+    given = session.values.text(option)
+    if given == "":  # which would be the current directory
+        raise failures.usage(f"--{option} is empty; an unset variable, perhaps")
+    return given
 
 
 def _root(given: str | None) -> Path:

@@ -63,9 +63,16 @@ def _reached(paths: list[str], sides: list[_Side]) -> set[layout.Tenant]:
         elif cluster is not None and path == cluster.path(layout.BLUEPRINTS):
             found |= _tenants(sides, environment=cluster.environment, cluster=cluster.name)
         elif path == policies.FILE:
-            for environment in {*sides[0].policy.names} ^ {*sides[1].policy.names}:
-                found |= _tenants(sides, environment=environment)
+            found |= _moved(sides)
     return {tenant for tenant in found if any(tenant.environment in side.policy.names for side in sides)}
+
+
+def _moved(sides: list[_Side]) -> set[layout.Tenant]:
+    """The tenants that another policy reaches: of environments that came or went, or all if the blueprints are elsewhere."""
+    old, new = (side.policy for side in sides)
+    if old.checkout != new.checkout:
+        return _tenants(sides)
+    return {tenant for environment in {*old.names} ^ {*new.names} for tenant in _tenants(sides, environment=environment)}
 
 
 def _tenants(sides: list[_Side], **where: str) -> set[layout.Tenant]:

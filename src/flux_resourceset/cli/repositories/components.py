@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
@@ -14,7 +15,8 @@ from flux_resourceset import atomic_files, client
 from flux_resourceset.cli import failures, known_kinds
 from flux_resourceset.cli.parsing import kind_commands
 from flux_resourceset.cli.repositories import linting
-from flux_resourceset.cli.repositories.git import Git, NoRepository, WorkTree
+from flux_resourceset.cli.repositories.git import Git, NoRepository
+from flux_resourceset.cli.repositories.git_trees import WorkTree
 from flux_resourceset.repositories import components, trees
 from flux_resourceset.repositories.components import Register, Use
 from flux_resourceset.repositories.findings import Finding, error
@@ -27,24 +29,27 @@ _PATIENCE = 120.0  # seconds for one build
 _KEPT = 3  # versions of a component, as the book recommends
 _PATH, _TAG = "component_path", "oci_tag"  # fields of a catalog whose artifacts are built from such a repository
 _BY_ENVIRONMENT = "cluster_env_enabled"
+_LOGGED = re.compile(r'[EF][0-9]{4} [^]]*\] (?:"command failed" err=")?')  # when, and by which process
 _KUSTOMIZE = "kustomize"  # the type of component that has directories; others are charts
 
 
 def check(session: Session) -> int:
     folder = _folder(session)
     tree = WorkTree(folder)
+    git = _git(session, folder)
+    release = _release(session, git)
     with contextlib.ExitStack() as opened:
-        released = _released(session, folder, opened)
         try:
             register = components.register(tree)
         except components.Unreadable as exc:
-            return linting.report(session, exc.findings)
+            return linting.report(session, exc.findings, git.prefix if git else "")
         found = [*components.findings(tree, register), *_builds(session, folder, tree, register)]
-        if released is not None:
-            found += components.changed_after_release(tree, released, _listed(released))
-        if session.values.flag("catalog"):
-            found += _missing_from_releases(session, Git(folder, session.environment), opened)
-    return linting.report(session, found)
+        if git is not None and release is not None:
+            listed = _listed(opened.enter_context(git.tree(release)))
+            found += components.changed_after_release(tree, listed, git.changed(release, None))
+        if git is not None and session.values.flag("catalog"):
+            found += _missing_from_releases(session, git, opened)
+    return linting.report(session, found, git.prefix if git else "")
 
 
 def prune(session: Session) -> int:
@@ -115,32 +120,41 @@ def _build(program: str, folder: Path, target: str) -> Finding | None:
     if not done.returncode:
         return None
     lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-    return error("build", target, None, lines[-1].removeprefix("error: ") if lines else "does not build")
+    return error("build", target, None, _reason(lines[-1], folder) if lines else "does not build")
+
+
+def _reason(line: str, folder: Path) -> str:
+    """What kubectl says, without what differs from run to run and from machine to machine."""
+    return _LOGGED.sub("", line).removeprefix("error: ").removesuffix('"').replace(f"{folder.resolve()}/", "")
 
 
 # Releases
 
 
-def _released(session: Session, folder: Path, opened: contextlib.ExitStack) -> trees.Tree | None:
-    tag = session.values.text("released")
-    if tag is None:
-        if session.values.flag("catalog"):
-            _git(session, folder)
+def _git(session: Session, folder: Path) -> Git | None:
+    """The repository around a folder; without one, and without Git, releases cannot be asked for, and all else can."""
+    needed = "released" in session.values or session.values.flag("catalog")
+    if not needed and shutil.which("git", path=session.environment.get("PATH")) is None:
         return None
-    if not tag:
-        raise failures.usage("--released is empty; an unset variable, perhaps")
-    git = _git(session, folder)
-    commit = git.tag(tag)
-    if commit is None:
-        raise failures.Failure(failures.NOT_FOUND, f'tag "{tag}" not found')
-    return opened.enter_context(git.tree(commit))
-
-
-def _git(session: Session, folder: Path) -> Git:
     try:
         return Git(folder, session.environment)
     except NoRepository as exc:
-        raise failures.usage(f"{folder} is in no Git repository: {exc}") from exc
+        if needed:
+            raise failures.usage(f"{folder} is in no Git repository: {exc}") from exc
+        return None
+
+
+def _release(session: Session, git: Git | None) -> str | None:
+    """The commit of the release that was named."""
+    tag = session.values.text("released")
+    if tag is None or git is None:
+        return None
+    if not tag:
+        raise failures.usage("--released is empty; an unset variable, perhaps")
+    commit = git.tag(tag)
+    if commit is None:
+        raise failures.Failure(failures.NOT_FOUND, f'tag "{tag}" not found')
+    return commit
 
 
 def _listed(released: trees.Tree) -> Iterable[str]:

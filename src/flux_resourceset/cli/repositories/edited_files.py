@@ -43,6 +43,8 @@ def deliver(
         commits = bool(files) and (branch is not None or session.values.flag("commit"))
         if commits:
             _check(checkout, [*files, *read_from], branch)
+        elif branch is not None:
+            _check_committed(checkout, read_from)  # HEAD was read, where what was changed since is not seen
         if elsewhere is not None:
             elsewhere()
         if commits:
@@ -58,6 +60,11 @@ def deliver(
 def _check(checkout: Checkout, paths: Sequence[str], branch: str | None) -> None:
     if branch is not None and checkout.git.branch_exists(branch):
         raise failures.Failure(failures.CONFLICT, f"branch {branch} exists; choose another name")
+    _check_committed(checkout, paths)
+
+
+def _check_committed(checkout: Checkout, paths: Sequence[str]) -> None:
+    checkout.git.commit("HEAD")  # before the first commit there is nothing to be compared with
     dirty = checkout.git.dirty(sorted(set(paths)))
     if dirty:
         raise failures.Failure(failures.CONFLICT, *(f"{path} has changes that are not committed" for path in sorted(set(dirty))))

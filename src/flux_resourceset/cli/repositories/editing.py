@@ -11,7 +11,7 @@ from flux_resourceset.cli import failures
 from flux_resourceset.cli.repositories import checkouts
 from flux_resourceset.cli.repositories.checkouts import Checkout
 from flux_resourceset.cli.repositories.input_edits import Edits, Values
-from flux_resourceset.repositories import layout, tenants
+from flux_resourceset.repositories import layout, tenants, yaml_scalars
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
@@ -60,7 +60,7 @@ def _scalar(key: str, text: str) -> Any:
         raise failures.usage(f"--set-json {key} is {text!r}, which is no JSON") from exc
     if isinstance(value, dict | list):
         raise failures.usage(f"--set-json {key} is a list or an object; an input that is edited must be a scalar")
-    return value
+    return yaml_scalars.as_read(value)
 
 
 def _no_number(text: str) -> Any:

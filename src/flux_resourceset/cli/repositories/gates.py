@@ -20,7 +20,8 @@ from flux_resourceset.repositories.images import Subject
 from flux_resourceset.repositories.policy import Policy
 
 if TYPE_CHECKING:
-    from flux_resourceset.cli.repositories.git import Git, Tree
+    from flux_resourceset.cli.repositories.git import Git
+    from flux_resourceset.cli.repositories.git_trees import Tree
     from flux_resourceset.cli.session import Session
     from flux_resourceset.repositories.approvals import Approvals
 
@@ -76,6 +77,8 @@ def _subjects(checkout: Checkout, change: Change, *, everything: bool) -> Iterat
 
 def _judged(session: Session, checkout: Checkout, change: Change, found: Sequence[Subject]) -> tuple[list[dict[str, Any]], bool]:
     """A row for each, and whether cosign was silent about one."""
+    if not found:
+        return [], False
     from flux_resourceset.cli.repositories import cosign  # not before: most changes bring no image
 
     asked = [images.question(each, check) for each in found for check in images.BY_COSIGN]

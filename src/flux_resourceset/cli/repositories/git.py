@@ -13,18 +13,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 from flux_resourceset.cli import failures
-from flux_resourceset.repositories import trees
+from flux_resourceset.cli.repositories.git_trees import Tree
+from flux_resourceset.repositories import release_order
 
 # A revision is one word of Git; nothing of it may be taken for an option or for several.
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_ENTRY = re.compile(rb"([0-7]+) ([^\0]+)\0", re.DOTALL)
-_SORTS = {b"100": trees.Sort.FILE, b"400": trees.Sort.FOLDER, b"120": trees.Sort.LINK}  # by the beginning of a mode
 
 _USUAL = "100644"  # mode of a file
 _FEW = 50  # paths that Git is given one by one: it compares every entry of a tree with all of them
 
 # What a hook or a caller has set must not lead to another repository than the one that was named.
-_FOREIGN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX")
+_FOREIGN = (
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR",
+    "GIT_NAMESPACE", "GIT_PREFIX", "GIT_SHALLOW_FILE", "GIT_GRAFT_FILE",
+    "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",  # nor are paths anything but paths
+)  # fmt: skip
+_AT_ONCE = 1000  # paths on a command line, of which a system takes two megabytes
 _SETTINGS = (  # what a repository's own configuration must not change
     "-c", "core.quotePath=false", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "-c", "diff.noprefix=false",
 )  # fmt: skip
@@ -77,20 +81,23 @@ class Git:
         return found
 
     def tag(self, name: str) -> str | None:
-        """The commit of a tag; a branch of that name is none."""
-        done = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"refs/tags/{name}^{{commit}}", check=False)
-        found = done.stdout.decode(errors="replace").strip()
-        return found if not done.returncode and _COMMIT.fullmatch(found) else None
+        """The commit of a tag; a branch of that name is none, nor is what only leads to a commit, such as v1~2."""
+        named = self._run("show-ref", "--verify", "--hash", f"refs/tags/{name}", check=False).stdout.decode().strip()
+        found = self._run("rev-parse", "--verify", "--quiet", f"{named}^{{commit}}", check=False).stdout.decode().strip()
+        return found if named and _COMMIT.fullmatch(found) else None
 
     def tags(self) -> list[str]:
-        """Newest first: by version, where they are versions."""
-        return self._text("for-each-ref", "--sort=-version:refname", "--format=%(refname:strip=2)", "refs/tags/").splitlines()
+        """Newest first: by version, where they are versions; what is none comes last."""
+        names = self._text("for-each-ref", "--format=%(refname:strip=2)", "refs/tags/").splitlines()
+        return sorted(names, key=lambda name: (-release_order.order(name)[0], release_order.order(name)), reverse=True)
 
     def branch_exists(self, name: str) -> bool:
         return self._run("show-ref", "--verify", "--quiet", f"refs/heads/{name}", check=False).returncode == 0
 
     def is_branch_name(self, name: str) -> bool:
-        return not name.startswith("-") and self._run("check-ref-format", "--branch", name, check=False).returncode == 0
+        if name.startswith("-") or name in ("HEAD", "@"):
+            return False
+        return self._run("check-ref-format", f"refs/heads/{name}", check=False).returncode == 0
 
     def merge_base(self, first: str, second: str) -> str:
         done = self._run("merge-base", first, second, check=False)
@@ -126,11 +133,8 @@ class Git:
 
     def dirty(self, paths: Sequence[str]) -> list[str]:
         """Those that differ from HEAD, staged or not."""
-        if not paths:
-            return []
-        return self._paths(
-            "diff", "--name-only", "--no-renames", "--no-ext-diff", "--relative", "-z", "HEAD", "--", *paths
-        ) + self._paths("ls-files", "--others", "-z", "--", *paths)
+        compared = self._of(paths, "diff", "--name-only", "--no-renames", "--no-ext-diff", "--relative", "-z", "HEAD")
+        return compared + self._of(paths, "ls-files", "--others", "-z")
 
     def ignored(self) -> frozenset[str]:
         """What is in the work tree and is never committed: files and whole folders."""
@@ -186,8 +190,9 @@ class Git:
     def tree(self, commit: str) -> Iterator[Tree]:
         """The files of a commit below the folder."""
         with subprocess.Popen(  # noqa: S603  # no shell
-            self._command("cat-file", "--batch"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment
-        ) as process:
+            self._command("cat-file", "--batch"), env=self._environment,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        ) as process:  # fmt: skip
             yield Tree(process, f"{commit}:{self.prefix}")
             assert process.stdin is not None
             process.stdin.close()
@@ -196,11 +201,11 @@ class Git:
 
     def written(self, parent: str, files: Mapping[str, bytes], message: str, *, in_place: bool) -> str:
         """A commit that differs from its parent by these files alone; `in_place`: the work tree has them already."""
+        names = [self.prefix + path for path in sorted(files)]
         with tempfile.TemporaryDirectory(prefix="flux-resourceset-") as folder:
-            blobs = self._hashed(sorted(files)) if in_place else self._stored([files[path] for path in sorted(files)], folder)
-            listed = self._text("ls-tree", "-z", "--full-name", parent, "--", *files).split("\0")
-            modes = {line.partition("\t")[2]: line.partition(" ")[0] for line in listed if line}
-            names = [self.prefix + path for path in sorted(files)]
+            blobs = self._hashed(names) if in_place else self._stored([files[path] for path in sorted(files)], folder)
+            listed = self._of(list(files), "ls-tree", "-z", "--full-name", parent)
+            modes = {line.partition("\t")[2]: line.partition(" ")[0] for line in listed}
             lines = [f"{modes.get(name, _USUAL)} {blob}\t{name}\0" for name, blob in zip(names, blobs, strict=True)]
             index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
             self._run("read-tree", parent, more=index)
@@ -213,7 +218,7 @@ class Git:
         return done.stdout.decode().strip()
 
     def _hashed(self, paths: Sequence[str], *how: str) -> list[str]:
-        """Files as Git stores them, with the ends of lines that it keeps."""
+        """Files as Git stores them, with the ends of lines that it keeps; paths are from the top of the repository."""
         named = "".join(f"{path}\n" for path in paths).encode(errors="surrogateescape")
         return self._run("hash-object", "-w", *how, "--stdin-paths", input=named).stdout.decode().split()
 
@@ -231,13 +236,16 @@ class Git:
             raise failures.Failure(failures.CONFLICT, f"branch {name} cannot be made: {_words(done.stderr)}")
 
     def advance(self, before: str, commit: str, paths: Sequence[str], message: str) -> None:
-        """Move HEAD to a commit on top of it; of the index only these paths follow."""
+        """Move HEAD to a commit on top of it; of the index only these paths follow. Where one cannot, neither does."""
         subject = message.splitlines()[0]
         done = self._run("update-ref", "-m", f"commit: {subject}", "HEAD", commit, before, check=False)
         if done.returncode:
             raise failures.Failure(failures.CONFLICT, f"HEAD cannot be moved: {_words(done.stderr)}")
-        listed = self._run("ls-tree", "-z", "--full-name", commit, "--", *paths).stdout
-        self._run("update-index", "-z", "--index-info", input=listed)
+        listed = "".join(f"{line}\0" for line in self._of(paths, "ls-tree", "-z", "--full-name", commit))
+        done = self._run("update-index", "-z", "--index-info", input=listed.encode(errors="surrogateescape"), check=False)
+        if done.returncode:
+            self._run("update-ref", "-m", "reset: the index could not follow", "HEAD", before, commit)
+            raise failures.Failure(failures.CONFLICT, f"the index cannot be written: {_words(done.stderr)}")
 
     # Running
 
@@ -260,6 +268,11 @@ class Git:
     def _paths(self, *words: str) -> list[str]:
         return [path for path in self._text(*words).split("\0") if path]
 
+    def _of(self, paths: Sequence[str], *words: str) -> list[str]:
+        """What a command says of these paths, however many they are."""
+        parts = (paths[start : start + _AT_ONCE] for start in range(0, len(paths), _AT_ONCE))
+        return [found for part in parts for found in self._paths(*words, "--", *part)]
+
 
 def _unknown(revision: str) -> failures.Failure:
     return failures.Failure(failures.NOT_FOUND, f'revision "{revision}" not found')
@@ -268,115 +281,3 @@ def _unknown(revision: str) -> failures.Failure:
 def _words(stderr: bytes) -> str:
     lines = [line for line in stderr.decode(errors="replace").splitlines() if line.strip()]
     return lines[0].removeprefix("fatal: ").removeprefix("error: ") if lines else "it says nothing"
-
-
-class Tree(trees.Tree):
-    """The files of a commit, asked for one by one from one process."""
-
-    def __init__(self, process: subprocess.Popen[bytes], root: str) -> None:
-        self._process = process
-        self._root = root
-        self._last: tuple[str, Mapping[str, trees.Sort]] = ("\0", {})  # whoever reads a file often reads its neighbours
-
-    def at(self, commit: str) -> Tree:
-        """The files of another commit, from the same process."""
-        return Tree(self._process, f"{commit}:{self._root.partition(':')[2]}")
-
-    def children(self, folder: str) -> Mapping[str, trees.Sort]:
-        if self._last[0] != folder:
-            self._last = folder, self._children(folder)
-        return self._last[1]
-
-    def _children(self, folder: str) -> Mapping[str, trees.Sort]:
-        found = self._object(folder, b"tree", None)
-        if found is None:
-            return {}
-        names: dict[str, trees.Sort] = {}
-        place = 0
-        hash_size = 32 if len(self._root.partition(":")[0]) == 64 else 20
-        while (match := _ENTRY.match(found, place)) is not None:
-            mode, name = match.groups()
-            names[name.decode(errors="surrogateescape")] = _SORTS.get(mode[:3], trees.Sort.OTHER)
-            place = match.end() + hash_size
-        return dict(sorted(names.items()))
-
-    def read(self, path: str) -> bytes | None:
-        folder, _, name = path.rpartition("/")
-        if self._is_link(folder, name):
-            return None
-        return self._object(path, b"blob", trees.LARGEST)
-
-    def _is_link(self, folder: str, name: str) -> bool:
-        """Git gives the target of a symlink as its content; that is no file."""
-        return self.children(folder).get(name, trees.Sort.FILE) is not trees.Sort.FILE
-
-    def _object(self, path: str, sort: bytes, most: int | None) -> bytes | None:
-        if "\n" in path:
-            return None
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        stdin.write(f"{self._root}{path}\n".encode(errors="surrogateescape"))
-        stdin.flush()
-        head = stdout.readline().rstrip(b"\n").rsplit(b" ", 2)
-        if len(head) != 3 or not head[2].isdigit():
-            return None  # missing, or ambiguous
-        body = stdout.read(int(head[2]))
-        stdout.read(1)
-        if most is not None and len(body) > most:
-            raise trees.TooLarge(path)
-        return body if head[1] == sort else None
-
-
-class WorkTree(trees.Tree):
-    """The files as they are in a folder, whatever Git knows of them; symlinks are not followed."""
-
-    def __init__(self, root: Path, ignored: frozenset[str] = frozenset()) -> None:
-        self._root = root
-        self._ignored = ignored
-
-    def children(self, folder: str) -> Mapping[str, trees.Sort]:
-        if not self._is_real(folder):
-            return {}
-        try:
-            with os.scandir(self._root / folder) as found:
-                names = {each.name: _sort(each) for each in found}
-        except OSError:
-            return {}
-        if not folder:
-            names.pop(".git", None)
-        if self._ignored:
-            names = {name: sort for name, sort in names.items() if (f"{folder}/{name}" if folder else name) not in self._ignored}
-        return dict(sorted(names.items()))
-
-    def read(self, path: str) -> bytes | None:
-        folder, _, _ = path.rpartition("/")
-        if not self._is_real(folder):
-            return None
-        try:
-            with open(
-                os.open(self._root / path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)), "rb"
-            ) as file:
-                body = file.read(trees.LARGEST + 1)
-        except (OSError, ValueError):
-            return None
-        if len(body) > trees.LARGEST:
-            raise trees.TooLarge(path)
-        return body
-
-    def _is_real(self, folder: str) -> bool:
-        """Whether no part of the way is a symlink."""
-        here = self._root
-        for name in folder.split("/") if folder else ():
-            here = here / name
-            if here.is_symlink():
-                return False
-        return True
-
-
-def _sort(entry: os.DirEntry[str]) -> trees.Sort:
-    if entry.is_symlink():
-        return trees.Sort.LINK
-    if entry.is_dir(follow_symlinks=False):
-        return trees.Sort.FOLDER
-    return trees.Sort.FILE if entry.is_file(follow_symlinks=False) else trees.Sort.OTHER

@@ -104,6 +104,8 @@ class Edits:
 
         def write() -> None:
             api_values.set_held(self._session, self._held, reason)
+            if self._session.values.flag("commit") or "branch" in self._session.values:
+                self._session.say("note: the API has what it holds at once; no commit is made of that")
 
         elsewhere = write if self._held else None
         return edited_files.deliver(self._session, self._checkout, self._files, self.read_from, message, self._rows, elsewhere)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from flux_resourceset import atomic_files
 from flux_resourceset.cli import failures
 from flux_resourceset.cli.repositories.checkouts import Blueprints, Checkout
-from flux_resourceset.cli.repositories.git import Git, NoRepository, WorkTree
+from flux_resourceset.cli.repositories.git import Git, NoRepository
+from flux_resourceset.cli.repositories.git_trees import WorkTree
 from flux_resourceset.repositories import blueprints, ci_reports, findings, layout, trees
 from flux_resourceset.repositories import codeowners as owners
 from flux_resourceset.repositories.blueprints import Blueprint

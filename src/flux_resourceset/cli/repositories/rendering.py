@@ -74,6 +74,8 @@ def render_tenants(session: Session) -> int:
 
 def _deliver(session: Session, rendered: Iterable[tuple[layout.Tenant, Objects]]) -> None:
     folder = session.values.text("output-dir")
+    if folder == "":
+        raise failures.usage("--output-dir is empty; an unset variable, perhaps")
     if folder is not None:
         with manifest_files.writing(folder):
             Path(folder).mkdir(parents=True, exist_ok=True)

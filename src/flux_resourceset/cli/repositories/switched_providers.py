@@ -31,6 +31,7 @@ class Switching:
         self.policy = checkout.policy(self._tree)
         self.files: dict[str, bytes] = {}
         self.rows: list[dict[str, Any]] = []
+        self.notes: list[str] = []  # for when it is done: what the rows do not tell
         api_values.reach(session, self.policy)
 
     def affected(self, name: str, wanted: str) -> list[layout.Tenant]:
@@ -93,7 +94,7 @@ class Switching:
         text = "\n".join([_ABOUT, *yaml_scalars.lines(manifest), ""])
         with _refusing(path):
             self.files[path] = edits.with_document(self._body(path), text.encode())
-        self._session.say(f"{path}: {_SECRET} {name} is added, for the token")
+        self.notes.append(f"{path}: {_SECRET} {name} is added, for the token")
 
     def _remove_secret(self, tenant: layout.Tenant) -> None:
         """Only one that a switch has put there, by its comment: any other may be needed elsewhere, too."""
@@ -106,9 +107,9 @@ class Switching:
             if text[: each.node.start_mark.index].rstrip().endswith(_ABOUT):
                 with _refusing(path):
                     self.files[path] = edits.without_document(self._body(path), place)
-                self._session.say(f"{path}: {_SECRET} {name} is taken out")
+                self.notes.append(f"{path}: {_SECRET} {name} is taken out")
                 return
-            self._session.say(f"note: {path}: {_SECRET} {name} stays, for no switch has put it there")
+            self.notes.append(f"note: {path}: {_SECRET} {name} stays, for no switch has put it there")
 
     def _documents(self, path: str) -> list[tuple[int, manifests.Manifest]]:
         return list(enumerate(tenants.documents(self._tree, path)))
