@@ -300,6 +300,20 @@ def test_a_file_that_is_no_list_of_reviews_is_refused(fleet: Gated, body: bytes,
     assert why in line
 
 
+def test_a_file_that_is_too_large_is_refused_by_name(fleet: Gated, tmp_path: Path) -> None:
+    file = tmp_path / "large.json"
+    file.write_bytes(b" " * (10 * 1024 * 1024 + 1))
+    line = fleet.refused(2, "check-approvals", "--base", "main", "--approvals", str(file))
+    assert line == f"{file}: has more than {10 * 1024 * 1024} bytes"
+
+
+def test_the_verdict_has_a_name(fleet: Gated) -> None:
+    words = ("check-approvals", "--base", "main", "--approvals", "-", "-o", "name")
+    assert fleet(*words, stdin=approvals(fleet)).out == "ok\n"
+    changed(fleet, "prod/x")
+    assert fleet(*words, stdin=approvals(fleet)).out == "refused\n"
+
+
 def test_approvals_of_another_head_are_refused(fleet: Gated) -> None:
     before = changed(fleet, "dev/x")
     changed(fleet, "dev/y")
@@ -380,3 +394,6 @@ def test_a_terminal_shows_who_counts_and_what_is_missing(fleet: Gated, tmp_path:
             "error: 1 more of tech-leads must approve",
         ],
     )
+    fleet.on("main")
+    file.write_text(approvals(fleet, head=fleet.git("rev-parse", "main")))
+    assert fleet.cli.on_terminal(*words).out == "no approval is required\n"

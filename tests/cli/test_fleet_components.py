@@ -13,6 +13,8 @@ import pytest
 import live
 from cli.command import Cli, Done
 from cli.fleets import NAMES
+from flux_resourceset.cli.repositories.git_trees import WorkTree
+from flux_resourceset.repositories import components
 
 SAMPLE = live.ROOT / "examples" / "components-repo"
 KUBECTL = """#!/bin/sh
@@ -88,6 +90,47 @@ def test_a_released_version_must_not_change(repository: Repository) -> None:
         ("immutable", "core/cert-manager/1.14.0/base/namespace.yaml"),
         ("immutable", "core/cert-manager/1.14.1/base/more.yaml"),
     ]
+
+
+def test_a_released_file_is_compared_whatever_its_size_and_as_git_keeps_its_lines(repository: Repository) -> None:
+    large = repository.root / "core/cert-manager/1.14.0/base/crds.yaml"
+    large.write_text("# " + "x" * 2**21 + "\n")
+    repository.git("add", "-A")
+    repository.git("commit", "-q", "-m", "large")
+    repository.git("tag", "v1.2.0")
+    repository.git("config", "core.autocrlf", "true")
+    repository.git("rm", "-r", "-q", "--cached", ".")
+    repository.git("reset", "-q", "--hard")
+    assert b"\r\n" in (repository.root / "COMPONENTS.yaml").read_bytes()
+    assert rules(repository.check("--released", "v1.2.0")) == []
+    large.write_text(large.read_text() + "# more\n")
+    assert rules(repository.check("--released", "v1.2.0")) == [("immutable", "core/cert-manager/1.14.0/base/crds.yaml")]
+
+
+def test_what_kubectl_says_is_told_without_time_process_and_place(repository: Repository) -> None:
+    program = repository.cli.environment["PATH"].split(os.pathsep)[0]
+    line = 'E1118 12:46:41.590418   26952 run.go:72] "command failed" err="no $2/missing.yaml"'
+    Path(program, "kubectl").write_text(f"#!/bin/sh\ncat >&2 <<EOF\n{line}\nEOF\nexit 1\n")
+    done = repository.check()
+    assert done.data[0]["message"] == "no core/cert-manager/1.14.0/dev/missing.yaml"
+
+
+REGISTER = 'environments: [dev]\ncomponents:\n  - {id: a, path: x/a, versions: ["3", "2", "1"]}\n'
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_versions_are_taken_out_of_a_register_however_it_is_written(mark: str) -> None:
+    assert components.without_versions(mark + REGISTER, {"a": ["1", "2"]}) == mark + REGISTER.replace(', "2", "1"', "")
+    assert components.without_versions(mark + REGISTER, {"a": ["3", "1"]}) == mark + REGISTER.replace('"3", "2", "1"', '"2"')
+
+
+def test_a_path_of_the_catalog_may_lead_with_a_dot(repository: Repository) -> None:
+    tree = WorkTree(repository.root)
+    register = components.register(tree)
+    used = ["./core/cert-manager/1.14.0/", "core/./../observability//grafana/17.0.0"]
+    assert components.prunable(register, used, 1) == []
+    assert len(components.prunable(register, [], 1)) == 2
+    assert all(components.unavailable(components.Use("v1", path, "it"), tree) is None for path in used)
 
 
 def test_components_must_not_wait_for_each_other(repository: Repository) -> None:

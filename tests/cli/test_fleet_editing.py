@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 
 import pytest
 
@@ -97,6 +98,8 @@ def test_only_files_that_matter_must_be_committed(fleet: Fleet) -> None:
         (["promote", "payment-app", "--to", "prod", "--from-cluster", "nowhere"], 4),
         (["promote", "payment-app", "--to", "prod", "--cluster", "nowhere"], 4),
         (["set", "payment-app", "--environment", "dev", "--set", "image=x:1", "--branch", "-b"], 2),
+        (["set", "payment-app", "--environment", "dev", "--set", "image=x:1", "--branch", "HEAD"], 2),
+        (["set", "payment-app", "--environment", "dev", "--set", "image=x:1", "--branch", "@{-1}"], 2),
     ],
 )
 def test_what_cannot_be_done_is_refused_and_nothing_is_written(fleet: Fleet, words: list[str], code: int) -> None:
@@ -174,3 +177,60 @@ def test_a_symlink_in_the_place_of_a_tenant_is_not_followed(fleet: Fleet) -> Non
     before = (fleet.folder / "elsewhere/input.yaml").read_bytes()
     assert fleet.refused(4, "set", "payment-app", "--environment", "dev", "--set", f"image={IMAGE}")
     assert (fleet.folder / "elsewhere/input.yaml").read_bytes() == before
+
+
+def test_a_number_that_is_there_in_other_digits_is_nothing_to_do(fleet: Fleet) -> None:
+    head = fleet.git("rev-parse", "HEAD")
+    assert fleet.ok("set", "payment-app", "--environment", "dev", "--set-json", "replicas=2.0", "--commit") == []
+    assert fleet.git("rev-parse", "HEAD") == head
+
+
+def test_a_branch_is_not_made_of_what_the_source_had_before_it_was_changed(fleet: Fleet) -> None:
+    fleet.ok("set", "payment-app", "--environment", "staging", "--set", f"image={IMAGE}")
+    (line,) = fleet.refused(6, "promote", "payment-app", "--to", "prod", "--branch", "promotion")
+    assert STAGING in line
+    assert fleet.git("branch", "--list", "promotion") == ""
+
+
+def test_a_root_below_the_top_of_its_repository_is_committed_too(fleet: Fleet) -> None:
+    shutil.rmtree(fleet.root / ".git")
+    top = fleet.folder / "mono repo"
+    top.mkdir()
+    fleet.root = fleet.root.rename(top / "fleet")
+    fleet.edit("fleet.yaml", "../acme-platform", "../../acme-platform")
+    fleet.git("init", "-q", "-b", "main", at=top)
+    fleet.commit("begin")
+    for way in (["--commit"], ["--branch", "promotion"]):
+        fleet.ok("promote", "payment-app", "--to", "staging", *way, "--dry-run")
+        fleet.ok("set", "payment-app", "--environment", "dev", "--set", f"image={IMAGE}-{len(way)}"[: len(IMAGE)], *way)
+    assert fleet.changed() == [f"fleet/{DEV}"]
+    assert fleet.git("status", "--porcelain") == ""
+
+
+def test_where_the_index_cannot_follow_nothing_is_committed(fleet: Fleet) -> None:
+    head = fleet.git("rev-parse", "HEAD")
+    (fleet.root / ".git/index.lock").touch()
+    assert fleet.refused(6, "set", "payment-app", "--environment", "dev", "--set", f"image={IMAGE}", "--commit")
+    (fleet.root / ".git/index.lock").unlink()
+    assert (fleet.git("rev-parse", "HEAD"), fleet.git("status", "--porcelain")) == (head, "")
+
+
+def test_before_the_first_commit_there_is_nothing_to_commit_upon(fleet: Fleet) -> None:
+    shutil.rmtree(fleet.root / ".git")
+    fleet.git("init", "-q")
+    before = fleet.read(DEV)
+    for way in (["--commit"], ["--branch", "b"]):
+        assert fleet.refused(4, "set", "payment-app", "--environment", "dev", "--set", f"image={IMAGE}", *way)
+    assert fleet.read(DEV) == before
+
+
+def test_what_a_caller_says_of_its_own_repository_and_paths_does_not_matter(fleet: Fleet) -> None:
+    fleet.cli.environment |= {"GIT_ALTERNATE_OBJECT_DIRECTORIES": "/nowhere", "GIT_GLOB_PATHSPECS": "1"}
+    done = fleet("set", "payment-app", "--environment", "dev", "--set", f"image={IMAGE}", "--commit")
+    assert (done.code, done.err) == (0, "")
+    assert fleet.changed() == [DEV]
+
+
+def test_a_directory_without_a_name_is_not_the_current_one(fleet: Fleet) -> None:
+    assert "--blueprints-dir is empty" in fleet.refused(2, "promote", "payment-app", "--to", "staging", "--blueprints-dir", "")[0]
+    assert "--repo is empty" in fleet.cli.refused(2, "fleet", "render", "--repo", "")[0]

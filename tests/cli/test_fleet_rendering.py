@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from cli.fleets import INPUT, Fleet, fleet, scaffold
+from flux_resourceset.cli.repositories.git import Git
 
 __all__ = ["fleet", "scaffold"]
 
@@ -95,6 +96,7 @@ def test_an_earlier_revision_renders_as_it_was(fleet: Fleet) -> None:
         (["render", "--blueprints-dir", "/nowhere"], 2),
         (["diff", "--from", "-x"], 4),
         (["diff", "--to", ""], 2),
+        (["render", "--output-dir", ""], 2),
     ],
 )
 def test_what_is_not_there_is_said(fleet: Fleet, words: list[str], code: int) -> None:
@@ -198,3 +200,27 @@ def test_both_engines_give_the_same(fleet: Fleet) -> None:
         assert fleet.ok("render", "-o", "json", "--engine", "builtin") == fleet.ok(
             "render", "-o", "json", "--engine", "flux-operator"
         )
+
+
+def test_what_only_leads_to_a_commit_is_no_tag(fleet: Fleet) -> None:
+    fleet.git("branch", "refs/tags/v7", at=fleet.blueprints)  # in full: refs/heads/refs/tags/v7
+    for tag in ("v7", "v1.0.0^0", "v1.0.0~0"):
+        text = fleet.read(PIN)
+        fleet.edit(PIN, "tag: v1.0.0", f"tag: {tag}")
+        assert tag in fleet.refused(4, "render", "--environment", "dev")[0]
+        fleet.write(PIN, text)
+
+
+def test_other_blueprints_of_the_same_name_make_a_difference(fleet: Fleet) -> None:
+    shutil.copytree(fleet.blueprints, fleet.folder / "others")
+    fleet.git("tag", "-d", "v1.0.0", at=fleet.blueprints)
+    fleet.release("v1.0.0", TEMPLATE, "interval: 30m", "interval: 31m")
+    fleet.edit("fleet.yaml", "../acme-platform-blueprints", "../others")
+    told = diff(fleet)
+    assert told["totals"] == {"tenants": 3, "added": 0, "removed": 0, "changed": 3}
+
+
+def test_the_newest_release_is_the_last_version_and_neither_its_candidate_nor_a_word(fleet: Fleet) -> None:
+    for tag in ("v1.10.0-rc1", "v1.9.0", "v1.10.0", "stable"):
+        fleet.git("tag", tag, at=fleet.blueprints)
+    assert Git(fleet.blueprints, fleet.cli.environment).tags() == ["v1.10.0", "v1.10.0-rc1", "v1.9.0", "v1.0.0", "stable"]

@@ -224,24 +224,27 @@ def test_kubernetes_refuses_a_blueprint_what_is_not_in_its_namespace(estate: Est
     repositories.pin("dev", "v6.6.6")
     dev.follow(repositories.deliver("Intruders in dev"))
     dev.runs_blueprints("v6.6.6")
-    for intruder in forbidden_objects.INTRUDERS:
-        repositories.new_tenant(intruder.name, dev.name, intruder.name)
-        kube.apply(tenant_without_patience(repositories.root / dev.folder / "tenants" / intruder.name))
+    with repositories.passing():
+        for intruder in forbidden_objects.INTRUDERS:
+            repositories.new_tenant(intruder.name, dev.name, intruder.name)
+            kube.apply(tenant_without_patience(repositories.root / dev.folder / "tenants" / intruder.name))
 
-    def refusals() -> dict[str, str]:
-        found = [*kube.find(RESOURCE_SET), *kube.find(KUSTOMIZATION, NAMESPACE)]
-        return {_whose(each): condition(each, "Ready")["message"] for each in found if _is_refused(each)}
+    said: dict[str, str] = {}
+
+    def is_refused_each() -> bool:
+        for found in (*kube.find(RESOURCE_SET), *kube.find(KUSTOMIZATION, NAMESPACE)):
+            if _is_refused(found):  # until it is tried again
+                said[_whose(found)] = condition(found, "Ready")["message"]
+        return names <= said.keys()
 
     names = {intruder.name for intruder in forbidden_objects.INTRUDERS}
-    kube.wait_for(lambda: refusals().keys() >= names, "a refusal for each")
-    said = refusals()
+    kube.wait_for(is_refused_each, "a refusal for each")
     assert {each.name: each.refusal in said[each.name] for each in forbidden_objects.INTRUDERS} == dict.fromkeys(names, True)
     assert kube.get("configmap", "elsewhere", "default") is None
     assert kube.get("clusterrole", "grasping") is kube.get("namespace", "grasping") is None
     for intruder in forbidden_objects.INTRUDERS:
         made = set(dev.objects(f"{intruder.name}-dev"))
         assert not made & {"RoleBinding/grasping", "ResourceSet/shop", "HelmRelease/shop", "ConfigMap/as-nobody"}
-    repositories.git("clean", "-fdq")
 
 
 def tenant_without_patience(folder: Path) -> str:
@@ -269,10 +272,10 @@ _CASES = list(forbidden_objects.cases("payment-dev"))
 
 def test_admission_and_lint_judge_alike(estate: Estate) -> None:
     dev, repositories = estate.dev, estate.repositories
-    for number, case in enumerate(_CASES):
-        repositories.write(f"{dev.folder}/base/case-{number:02}.yaml", json.dumps(case.manifest))
-    found = repositories("lint", "-o", "json").data
-    repositories.git("clean", "-fdq")
+    with repositories.passing():
+        for number, case in enumerate(_CASES):
+            repositories.write(f"{dev.folder}/base/case-{number:02}.yaml", json.dumps(case.manifest))
+        found = repositories("lint", "-o", "json").data
     named = {Path(each["path"]).stem for each in found if each["rule"] == "object-policy"}
     for number, case in enumerate(_CASES):
         said = dev.refused(case.manifest)

@@ -83,6 +83,14 @@ class Repositories(fleets.Fleet):
         self.commit(message)
         return self.push()
 
+    @contextlib.contextmanager
+    def passing(self) -> Iterator[None]:
+        """What is written within, and not committed, is taken away again."""
+        try:
+            yield
+        finally:
+            self.git("clean", "-fdq")
+
     def new_tenant(self, name: str, cluster: str, blueprint: str = "standard-service", **inputs: str) -> None:
         given = {"appName": name, "image": f"registry.acme.com/{name}:v1.0.0", "logLevel": "INFO", **inputs}
         words = [word for key, value in given.items() for word in ("--set", f"{key}={value}")]
