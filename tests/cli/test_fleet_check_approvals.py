@@ -397,3 +397,28 @@ def test_a_terminal_shows_who_counts_and_what_is_missing(fleet: Gated, tmp_path:
     fleet.on("main")
     file.write_text(approvals(fleet, head=fleet.git("rev-parse", "main")))
     assert fleet.cli.on_terminal(*words).out == "no approval is required\n"
+
+
+def test_a_submodule_is_a_changed_path_whatever_the_repository_says_of_it(fleet: Gated) -> None:
+    fleet.on("main")
+    fleet.write(".gitmodules", '[submodule "s"]\n path = prod/s\n url = https://acme.example/s\n ignore = all\n')
+    fleet.commit()
+    fleet.branch("change")
+    fleet.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},prod/s")
+    fleet.git("commit", "-q", "--allow-empty", "-m", "submodule")  # to Git, nothing has changed
+    fleet.git("config", "diff.ignoreSubmodules", "all")
+    assert verdict(fleet, 3, approvals(fleet))["required"] == {"sre": 2, "tech-leads": 1}
+
+
+@pytest.mark.parametrize("message", ["\n\nleading lines", "", "\n", "subject\n\n\n\n", "a\0b"])
+def test_a_commit_with_any_message_has_its_writers(fleet: Gated, message: str) -> None:
+    fleet.write("staging/x", "x")
+    fleet.git("add", "-A")
+    body = (
+        f"tree {fleet.git('write-tree')}\nparent {fleet.git('rev-parse', 'HEAD')}\n"
+        f"author A <sre-1@acme.example> 1 +0000\ncommitter B <b@acme.example> 1 +0000\n\n{message}"
+    )
+    made = fleet.git("hash-object", "-t", "commit", "-w", "--stdin", "--literally", input=body)
+    fleet.git("update-ref", "refs/heads/change", made)
+    changed(fleet, "staging/y")
+    assert verdict(fleet, 3, approvals(fleet, "sre-1"))["ignored"] == [{"user": "sre-1", "why": "author"}]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 UNFINISHED = "\0"  # in the place of the word that is completed: where it lands tells what could stand there. Nobody can type it.
+_BY_WORD = "word"  # help that is asked for as in `help cluster list`
 _OBJECTS = 100_000  # new ones before garbage is looked for: an answer about a fleet is none, and is walked through as it is read
 
 
@@ -66,7 +67,7 @@ class Root(Words):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         if cmd_name == "help":
-            ctx.obj.values.set("help", True)
+            ctx.obj.values.set("help", _BY_WORD)
             return self
         group = _group(ctx.obj, cmd_name, guess=ctx.resilient_parsing)
         return Leaf(group.commands[0]) if group.commands[0].is_own and len(group.commands) == 1 else Branch(group)
@@ -168,10 +169,20 @@ class Leaf(click.Command):
         self._others = others  # that begin with its word
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing and ctx.obj.asks_help and not self._is_help(ctx, args):
+            ctx.obj.values.set("help", False)
         if ctx.resilient_parsing or not ctx.obj.asks_help:  # help is given whatever else is there
             ctx.params["words"] = args
             ctx.params["given"], ctx.args = read(self, ctx, args)
         return ctx.args
+
+    def _is_help(self, ctx: click.Context, args: list[str]) -> bool:
+        """Whether help is asked for, or --help is the value of an option: a gate must not pass because of that."""
+        try:
+            given, _ = read(self, ctx, args)
+        except failures.Failure:
+            return True
+        return ctx.obj.values.text("help") == _BY_WORD or any(each.option.key == "help" for each in given)
 
     def invoke(self, ctx: click.Context) -> int:
         session: Session = ctx.obj

@@ -43,7 +43,11 @@ MARKDOWN = Option(
     choices=("table", "json", "yaml", "name", "markdown"),
 )
 MANIFESTS = Option(
-    "--output", "How to print: json, yaml or name. Without it, YAML.", "FORMAT", short="-o", choices=("json", "yaml", "name")
+    "--output",
+    "How to print: json, yaml or name. Without it, YAML.",
+    "FORMAT",
+    short="-o",
+    choices=("json", "yaml", "name", "table", "wide"),
 )
 HELD = (*CONSENT, ACTOR)  # for what the API holds, as for every write to it
 TENANT = Argument("tenant", "Name of the tenant.")

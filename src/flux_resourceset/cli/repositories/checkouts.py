@@ -119,7 +119,10 @@ def _root(given: str | None) -> Path:
         if not (root / policy.FILE).exists():
             raise failures.usage(f"--repo is {given!r}, which holds no {policy.FILE}")
         return root
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except OSError as exc:
+        raise failures.usage(f"the current directory is gone: {exc.strerror}; go into the repository, or give --repo") from exc
     for folder in (here, *here.parents):
         if (folder / policy.FILE).is_file():
             return folder

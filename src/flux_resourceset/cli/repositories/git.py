@@ -28,6 +28,9 @@ _FOREIGN = (
     "GIT_NAMESPACE", "GIT_PREFIX", "GIT_SHALLOW_FILE", "GIT_GRAFT_FILE",
     "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",  # nor are paths anything but paths
 )  # fmt: skip
+# Every path that differs, a renamed one twice, a submodule too, whatever a repository says of it.
+_COMPARE = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "--ignore-submodules=none")
+_CO_AUTHOR = re.compile(r"^\s*co-authored-by\s*:.*<([^<>\n]+)>", re.IGNORECASE | re.MULTILINE)
 _AT_ONCE = 1000  # paths on a command line, of which a system takes two megabytes
 _SETTINGS = (  # what a repository's own configuration must not change
     "-c", "core.quotePath=false", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "-c", "diff.noprefix=false",
@@ -122,18 +125,18 @@ class Git:
     def changed(self, before: str, after: str | None) -> list[str]:
         """The paths that differ between two commits, or a commit and the work tree; a renamed file is two of them."""
         against = [] if after is None else [after]
-        listed = self._paths("diff", "--name-only", "--no-renames", "--no-ext-diff", "--relative", "-z", before, *against)
+        listed = self._paths(*_COMPARE, "--relative", "-z", before, *against)
         if after is None:
             listed += self._paths("ls-files", "--others", "--exclude-standard", "-z")
         return sorted(set(listed))
 
     def changed_anywhere(self, before: str, after: str) -> list[str]:
         """The same for two commits, and from the top of the repository."""
-        return sorted(self._paths("diff", "--name-only", "--no-renames", "--no-ext-diff", "--no-relative", "-z", before, after))
+        return sorted(self._paths(*_COMPARE, "--no-relative", "-z", before, after))
 
     def dirty(self, paths: Sequence[str]) -> list[str]:
         """Those that differ from HEAD, staged or not."""
-        compared = self._of(paths, "diff", "--name-only", "--no-renames", "--no-ext-diff", "--relative", "-z", "HEAD")
+        compared = self._of(paths, *_COMPARE, "--relative", "-z", "HEAD")
         return compared + self._of(paths, "ls-files", "--others", "-z")
 
     def ignored(self) -> frozenset[str]:
@@ -143,15 +146,12 @@ class Git:
 
     def commits(self, after: str, until: str) -> list[Commit]:
         """Every commit of a range, newest first, with whoever wrote it."""
-        form = "%H%x00%ae%x00%ce%x00%(trailers:key=Co-authored-by,valueonly,separator=%x01)%x00%B%x00%x00"
-        text = self._text("log", "--no-mailmap", f"--format={form}", f"{after}..{until}")
-        found = []
-        for record in text.split("\0\0\n"):
-            if record:
-                id, author, committer, others, message = record.rstrip("\0").split("\0", 4)
-                addresses = [match for each in others.split("\1") for match in re.findall(r"<([^<>]+)>", each)]
-                found.append(Commit(id, (author, committer, *addresses), message))
-        return found
+        text = self._text("log", "-z", "--no-mailmap", "--format=%H%x00%ae%x00%ce%x00%B", f"{after}..{until}")
+        fields = iter(text.split("\0"))
+        return [
+            Commit(id, (author, committer, *_CO_AUTHOR.findall(message)), message)
+            for id, author, committer, message in zip(fields, fields, fields, fields, strict=False)
+        ]
 
     def trailer(self, message: str, key: str) -> str | None:
         """The last value of a trailer, as Git reads them."""
