@@ -20,7 +20,7 @@ QUOTAS = live.ROOT / "examples" / "kinds" / "resource_quotas"
 IMPORTS = """
 import importlib, pkgutil, sys
 sys.modules["fcntl"] = None
-for name in ("flux_resourceset.cli", "flux_resourceset.client", "flux_resourceset.render"):
+for name in ("flux_resourceset.cli", "flux_resourceset.client", "flux_resourceset.render", "flux_resourceset.repositories"):
     package = importlib.import_module(name)
     for module in pkgutil.walk_packages(package.__path__, f"{name}."):
         if not module.name.endswith("__main__"):
@@ -55,12 +55,16 @@ def check_light(bin: Path, directory: Path) -> None:
     assert "kind: ResourceQuota" in output(cli, "render", "--engine", "builtin", "--inputs", inputs, "-f", template, env=env)
     imported = set(output(bin / "python", "-c", IMPORTS, env=env).split())
     assert "yaml" in imported
-    assert not imported & set(program.EXTRA)
+    assert not imported & {*program.EXTRA, "jsonschema_rs"}  # which only commands load that hold something against a schema
+    assert "acme-fleet-config/fleet.yaml" in output(cli, "fleet", "init", str(directory), env=env)
+    assert output(cli, "fleet", "lint", "--strict", "--repo", str(directory / "acme-fleet-config"), env=env) == "[]\n"
     refused = subprocess.run([bin / "flux-resourceset"], env=env, capture_output=True, text=True, timeout=60)
     assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1), refused
     assert "pip install 'flux-resourceset[server]'" in refused.stderr
     for line in output(bin / "pip", "freeze", env=env).splitlines():
-        assert line.lower().startswith(("click==", "pyyaml==", "text-unidecode==", "flux-resourceset @")), f"{line} is not light"
+        assert line.lower().startswith(("click==", "pyyaml==", "text-unidecode==", "jsonschema-rs==", "flux-resourceset @")), (
+            f"{line} is not light"
+        )
 
 
 def check_server(bin: Path, directory: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 # What the extra `server` of pyproject.toml brings, as it is imported.
-EXTRA = ("uvicorn", "uvloop", "httptools", "starlette", "msgspec", "jsonschema_rs", "prometheus_client")
+EXTRA = ("uvicorn", "uvloop", "httptools", "starlette", "msgspec", "prometheus_client")
 
 
 def main() -> int:

@@ -82,6 +82,7 @@ def test_only_files_that_matter_must_be_committed(fleet: Fleet) -> None:
         (["set", "payment-app", "--environment", "dev"], 2),
         (["set", "payment-app", "--environment", "dev", "--set", "image"], 2),
         (["set", "payment-app", "--environment", "dev", "--set-json", "replicas=[1]"], 2),
+        (["set", "payment-app", "--environment", "dev", "--set-json", "replicas=NaN"], 2),
         (["set", "payment-app", "--environment", "dev", "--set", "a=1", "--set", "a=2"], 2),
         (["set", "nobody", "--environment", "dev", "--set", "image=x"], 4),
         (["set", "payment-app", "--environment", "moon", "--set", "image=x"], 4),

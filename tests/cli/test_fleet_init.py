@@ -15,7 +15,7 @@ import yaml
 
 import live
 from cli.command import Cli
-from cli.fleets import NAMES, Fleet, fleet, scaffold
+from cli.fleets import INPUT, NAMES, Fleet, fleet, scaffold
 from flux_resourceset.repositories import scaffold as scaffolds
 
 __all__ = ["fleet", "scaffold"]
@@ -186,6 +186,25 @@ def test_names_and_addresses_that_cannot_be_are_refused_before_anything_is_writt
     (line,) = cli.refused(2, "fleet", "init", str(tmp_path / "made"), *words)
     assert words[0] in line
     assert not (tmp_path / "made").exists()
+
+
+def test_an_empty_directory_name_is_not_the_current_directory(cli: Cli) -> None:
+    (line,) = cli.refused(2, "fleet", "init", "")
+    assert "<dir> is empty" in line
+
+
+def test_logs_are_loud_in_dev_alone(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("fleet", "init", str(tmp_path), "--environments", "test,dev,prod")
+    for name, level in (("test", "INFO"), ("dev", "DEBUG"), ("prod", "INFO")):
+        text = (tmp_path / "acme-fleet-config" / INPUT.format(name)).read_text()
+        assert f"logLevel: {level}\n" in text
+
+
+def test_where_git_is_needed_pipelines_of_gitlab_install_it(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("fleet", "init", str(tmp_path), "--ci", "gitlab")
+    lines = (tmp_path / "acme-platform-blueprints" / ".gitlab-ci.yml").read_text().splitlines()
+    (lint,) = [place for place, line in enumerate(lines) if "lint-blueprints" in line]
+    assert any("apk add --no-cache git" in line for line in lines[:lint])  # the image has none
 
 
 def test_an_owner_whose_name_is_an_environment_says_where_the_charts_are(cli: Cli, tmp_path: Path) -> None:
@@ -383,6 +402,7 @@ def test_the_signature_is_that_of_the_pinned_release(fleet: Fleet) -> None:
         (2, ("orders", "--cluster", "dev-use1-01"), "--blueprint is missing"),
         (3, (*ORDERS[1:], "--set", "other=1"), "other is not a known field"),
         (3, (*ORDERS[1:], "--set", "environment=Not"), "environment"),
+        (3, (*ORDERS[1:], "--set", "environment=prod"), "environment of a tenant in dev/dev-use1-01 must be dev"),
     ],
 )
 def test_a_tenant_that_cannot_be_added_changes_nothing(fleet: Fleet, code: int, words: tuple[str, ...], says: str) -> None:

@@ -224,3 +224,22 @@ def test_the_newest_release_is_the_last_version_and_neither_its_candidate_nor_a_
     for tag in ("v1.10.0-rc1", "v1.9.0", "v1.10.0", "stable"):
         fleet.git("tag", tag, at=fleet.blueprints)
     assert Git(fleet.blueprints, fleet.cli.environment).tags() == ["v1.10.0", "v1.10.0-rc1", "v1.9.0", "v1.0.0", "stable"]
+
+
+def test_people_read_a_difference_in_lines(fleet: Fleet) -> None:
+    assert fleet("diff", "-o", "table").out == "no difference\n"
+    fleet.edit(DEV, "replicas: 2", "replicas: 5")
+    assert fleet("diff", "-o", "table").out.splitlines() == [
+        "@ dev/dev-use1-01/payment-app",
+        "  ~ helm.toolkit.fluxcd.io/v2/HelmRelease//payment-processor-api",
+        "      /spec/values/replicas: 2 → 5",
+    ]
+
+
+def test_a_signature_that_refers_to_something_else_is_refused_and_nothing_is_fetched(fleet: Fleet) -> None:
+    place = "apps/standard-service/inputs.schema.json"
+    fleet.release("v1.1.0", place, '"type": "integer"', '"$ref": "file:///etc/hostname"')
+    fleet.edit(PIN, "v1.0.0", "v1.1.0")
+    (line,) = fleet.refused(3, "render", "--environment", "dev")
+    assert place in line
+    assert "must hold everything itself" in line

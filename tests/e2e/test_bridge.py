@@ -12,8 +12,19 @@ import pytest
 import live
 
 from . import secret_operator, two_repositories
-from .kube import Object, condition, ready
-from .two_repositories import KUSTOMIZATION, PROVIDER, RESOURCE_SET, RESOURCESET, SERVICE, TENANT, Cluster, Estate, Repositories
+from .kube import NAMESPACE, Object, condition, ready
+from .two_repositories import (
+    GIT_REPOSITORY,
+    KUSTOMIZATION,
+    PROVIDER,
+    RESOURCE_SET,
+    RESOURCESET,
+    SERVICE,
+    TENANT,
+    Cluster,
+    Estate,
+    Repositories,
+)
 
 KIND, TOKEN = "standard_services", "fleet-api-token"
 ENVIRONMENTS = ("dev", "staging", "prod")
@@ -164,7 +175,9 @@ def test_while_the_api_is_down_nothing_is_lost(bridge: Bridge) -> None:
         assert_refused(bridge, "connection refused")
         assert bridge.everything() == before
         bridge.repositories.new_tenant("orders", bridge.dev.name)
-        bridge.dev.follow(bridge.repositories.deliver("Orders"))  # no other tenant waits for the API
+        bridge.repositories.deliver("Orders")
+        bridge.dev.kube.reconcile(GIT_REPOSITORY, NAMESPACE)
+        bridge.dev.kube.wait_ready(KUSTOMIZATION, "orders-sync", NAMESPACE)  # no other tenant waits for the API
     finally:
         bridge.restart()
     assert ready(bridge.dev.looked_at_inputs())

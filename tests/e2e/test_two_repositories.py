@@ -183,10 +183,10 @@ def test_a_broken_commit_takes_nothing_away_and_the_next_good_one_arrives(estate
     broken = repositories.deliver("Broken")
     dev.kube.reconcile(GIT_REPOSITORY, NAMESPACE)
 
-    def refused(found: Object) -> bool:
+    def is_refused(found: Object) -> bool:
         return broken in found["status"].get("lastAttemptedRevision", "") and condition(found, "Ready").get("status") == "False"
 
-    said = dev.kube.wait_for_object(KUSTOMIZATION, "tenants", NAMESPACE, where=refused)
+    said = dev.kube.wait_for_object(KUSTOMIZATION, "tenants", NAMESPACE, where=is_refused)
     assert condition(said, "Ready")["reason"] == "BuildFailed"
     dev.looked_at_everything()
     assert dev.identities() == before
@@ -278,7 +278,7 @@ def test_admission_and_lint_judge_alike(estate: Estate) -> None:
         found = repositories("lint", "-o", "json").data
     named = {Path(each["path"]).stem for each in found if each["rule"] == "object-policy"}
     for number, case in enumerate(_CASES):
-        said = dev.refused(case.manifest)
+        said = dev.refusal(case.manifest)
         assert said is None or "ValidatingAdmissionPolicy" in said, (case.name, said)
         judged = any(object_policy.faults_of_tenant(case.manifest, dev.namespace))
         assert (case.name, said is not None, judged) == (case.name, case.refused, case.refused)

@@ -237,7 +237,7 @@ class Cluster:
         """Everything in the namespace, as somebody wrote it."""
         return {name: _written(each) for name, each in self.objects(namespace).items()}
 
-    def refused(self, manifest: Object) -> str | None:
+    def refusal(self, manifest: Object) -> str | None:
         """Why the API server would not create this; None if it would."""
         try:
             self.kube.run("create", "--dry-run=server", "--filename=-", stdin=json.dumps(manifest))

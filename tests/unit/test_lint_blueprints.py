@@ -66,6 +66,9 @@ EDITS = [
     ("environment-literal", SET, "standard-db", "qa-db"),
     ("secret-agnostic", SET, "      interval: 30m", "      interval: 30m # from Vault"),
     ("secret-agnostic", SET, "      interval: 30m", "      interval: 30m # external-secrets.io"),
+    ("secret-agnostic", SCHEMA, "Environment of the cluster.", "Where its Vault is."),
+    ("secret-agnostic", EXAMPLE, "shop-secrets", "vault-secrets"),
+    ("schema", SCHEMA, '"properties": {', '"properties": {"open": {"anyOf": [{"properties": {}}]},'),
 ]  # fmt: skip
 
 
@@ -92,6 +95,8 @@ TWINS = [
     (SCHEMA, '"minimum": 0,', '"minimum": 1,'),
     (SCHEMA, '"title"', '"$comment": "by default none", "title"'),
     (SCHEMA, '"enum": ["DEBUG"', '"examples": [{"default": 1, "$ref2": 2}], "enum": ["DEBUG"'),
+    (SCHEMA, '"title"', '"if": {"properties": {"replicas": {"const": 0}}}, "then": {"required": ["logLevel"]}, "title"'),
+    (SCHEMA, '"title"', '"allOf": [{"properties": {"replicas": {"maximum": 9}}}], "title"'),
     (EXAMPLE, '"replicas": 2', '"replicas": 3'),
     (KUSTOMIZATION, "config.k8s.io/v1beta1", "config.k8s.io/v1"),
 ]
@@ -112,6 +117,9 @@ def test_lines_are_those_of_the_fault_also_within_a_template() -> None:
         assert {finding.line for finding in lint_blueprints(files)} == {line_of(files[SET], new.strip())}
     files = with_edit(A, SCHEMA, '"minimum": 0,', '"minimum": 0, "default": 1,')
     assert [finding.line for finding in lint_blueprints(files)] == [line_of(files[SCHEMA], '"default"')]
+    for path in (SCHEMA, EXAMPLE):
+        files = {**A, path: A[path].replace("\n}", "\n}}")}
+        assert [(finding.path, finding.line) for finding in lint_blueprints(files)] == [(path, A[path].count("\n"))]
 
 
 @pytest.mark.parametrize("path", [SET, SCHEMA, EXAMPLE, KUSTOMIZATION])

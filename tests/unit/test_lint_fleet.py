@@ -229,6 +229,17 @@ def test_a_symlink_in_the_place_of_a_file_is_told_once() -> None:
     assert found == [("layout", SECRETS)]
 
 
+def test_what_a_base_lacks_is_not_told_of_files_that_cannot_be_read() -> None:
+    assert rules(with_edit(B, ROLE, "  name: tenant\n", "  name: tenant\n  name: tenant\n")) == [("yaml", ROLE)]
+    assert rules({**B, ROLE: "x" * 1_100_000}) == [("yaml", ROLE)]
+    assert rules(without(B, ROLE), ROLE) == [("layout", ROLE)]
+    assert rules(without(B, ROLE)) == [("manifest", f"{DEV}/base")]
+
+
+def test_an_environment_is_a_folder() -> None:
+    assert rules({**without(B, "dev/"), "dev": "x"}) == [("layout", "dev")]
+
+
 def test_a_repository_inside_is_one_finding() -> None:
     inside = {f"{TENANT}/.git/config": "x", f"{TENANT}/.git/HEAD": "x", "terraform/module/.git": "gitdir: x"}
     assert rules({**B, **inside}) == [("layout", TENANT), ("layout", "terraform/module")]
@@ -347,6 +358,16 @@ def test_codeowners_is_what_the_policy_says() -> None:
     ]
     assert rules({**B, "CODEOWNERS": B["CODEOWNERS"].replace("\n", "\r\n")}) == []
     assert rules({**B, ".github/CODEOWNERS": "* @me\n"}) == [("codeowners", ".github/CODEOWNERS")]
+
+
+def test_a_symlink_in_the_place_of_codeowners_is_told_once() -> None:
+    assert rules(without(B, "CODEOWNERS"), "CODEOWNERS") == [("layout", "CODEOWNERS")]
+
+
+def test_findings_are_in_the_order_in_which_their_paths_are_printed() -> None:
+    found = [findings.error("layout", path, None, "x") for path in ("b", "\udcff", "a")]
+    printed = [finding.told()["path"] for finding in findings.ordered(found)]
+    assert printed == sorted(printed) == ["\\udcff", "a", "b"]
 
 
 def test_without_approvals_there_are_no_owners() -> None:

@@ -24,8 +24,8 @@ def names(requirements: list[str]) -> set[str]:
     return {re.split(r"[<>=;[]", line)[0].strip().lower().replace("-", "_") for line in requirements}
 
 
-def test_the_command_line_asks_for_nothing_but_words_yaml_and_names() -> None:
-    assert names(PROJECT["dependencies"]) == {"click", "pyyaml", "text_unidecode"}
+def test_the_command_line_asks_for_nothing_but_words_yaml_names_and_schemas() -> None:
+    assert names(PROJECT["dependencies"]) == {"click", "pyyaml", "text_unidecode", "jsonschema_rs"}
 
 
 def test_the_pinned_requirements_are_what_the_project_asks_for() -> None:
@@ -69,7 +69,7 @@ def run(missing: str, tmp_path: Path, platform: str = sys.platform) -> subproces
     )
 
 
-@pytest.mark.parametrize("missing", ["uvicorn", "msgspec", "jsonschema_rs"])
+@pytest.mark.parametrize("missing", ["uvicorn", "msgspec", "prometheus_client"])
 def test_the_server_without_its_extra_says_what_to_install(missing: str, tmp_path: Path) -> None:
     done = run(missing, tmp_path)
     line = f"flux-resourceset: {missing} is not installed; the server needs: pip install 'flux-resourceset[server]'\n"

@@ -28,8 +28,8 @@ def warning(rule: str, path: str, line: int | None, message: str) -> Finding:
 
 
 def ordered(found: Iterable[Finding]) -> list[Finding]:
-    """By path, line and rule, each once."""
-    return sorted(set(found), key=lambda each: (each.path, each.line or 0, each.rule, each.message))
+    """By path as it is printed, line and rule, each once."""
+    return sorted(set(found), key=lambda each: (_unicode(each.path), each.line or 0, each.rule, each.message))
 
 
 def is_failure(found: Iterable[Finding], *, strict: bool = False) -> bool:

@@ -70,10 +70,6 @@ class Manifest:
     def name(self) -> str:
         return str(self.at("metadata", "name") or "")
 
-    @property
-    def namespace(self) -> str:
-        return str(self.at("metadata", "namespace") or "")
-
 
 def at(value: Any, *steps: str | int) -> Any:
     """The value at a place; None where there is none, whatever stands there instead."""

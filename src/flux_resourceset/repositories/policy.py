@@ -14,6 +14,7 @@ from flux_resourceset.repositories import manifests, signatures
 FILE = "fleet.yaml"
 ANY = "any"  # the team that everybody is in who did not write the change
 GIT, API = "git", "api"
+TAKEN = ("docs", "keys", "terraform")  # directories beside those of environments
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(?:[0-9]{1,6}[smhd])+")
@@ -145,6 +146,8 @@ def _contradictions(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, 
     for place, name in enumerate(names):
         if name in names[:place]:
             yield ("environments", place, "name"), f"there are two environments {name}"
+        if name in TAKEN:
+            yield ("environments", place, "name"), f"{name} is the name of another directory; choose another one"
     for place, rule in enumerate(data.get("images") or ()):
         yield from ((("images", place, step), reason) for step, reason in _contradictions_of_image(rule, names))
     known = {*(data.get("teams") or {}), ANY}

@@ -25,6 +25,7 @@ _STRICT = {"sre": 2, "tech-leads": 1}  # two of the platform team and a lead, fo
 # The sample's images: the first environment is one release ahead. Nothing is behind these digests.
 _AHEAD = "v2.1.0-rc1@sha256:3b1f0c9d5e7a24688c0f1d9b7a6e5c4d3f2b1a09e8d7c6b5a4f3e2d1c0b9a887"
 _PROVED = "v2.0.0@sha256:9d4e1c23ab56f7088a1e5b6c7d8f90a1b2c3d4e5f60718293a4b5c6d7e8f9012"
+_LOUD = "dev"  # where developers look at logs
 
 
 class Sources(NamedTuple):
@@ -168,7 +169,7 @@ def _sample(name: str, place: Cluster, environments: Sequence[str]) -> Files:
         "appName": APPLICATION,
         "image": f"registry.{name}.com/payment:{_AHEAD if is_first else _PROVED}",
         "replicas": 3 if is_last else 2,
-        "logLevel": "DEBUG" if is_first else "INFO",
+        "logLevel": "DEBUG" if place.environment == _LOUD else "INFO",
         "environment": place.environment,
         "secretName": secret_name(TENANT),
     }

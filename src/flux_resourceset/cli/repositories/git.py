@@ -180,10 +180,6 @@ class Git:
                     found[name].append((id, int(seconds)))
         return found
 
-    def identity(self) -> bool:
-        """Whether somebody is configured in whose name commits can be made."""
-        return self._run("var", "GIT_COMMITTER_IDENT", check=False).returncode == 0
-
     # Trees
 
     @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import subprocess
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -116,17 +117,15 @@ class WorkTree(trees.Tree):
         return dict(sorted(names.items()))
 
     def read(self, path: str) -> bytes | None:
-        folder, _, _ = path.rpartition("/")
-        if not self._is_real(folder):
+        if not self._is_real(path.rpartition("/")[0]):
             return None
         try:
-            with open(
-                os.open(self._root / path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)), "rb"
-            ) as file:
-                body = file.read(trees.LARGEST + 1)
+            handle = os.open(self._root / path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+            with open(handle, "rb") as file:
+                body = file.read(trees.LARGEST + 1) if stat.S_ISREG(os.fstat(handle).st_mode) else None
         except (OSError, ValueError):
             return None
-        if len(body) > trees.LARGEST:
+        if body is not None and len(body) > trees.LARGEST:
             raise trees.TooLarge(path)
         return body
 

@@ -16,13 +16,12 @@ from flux_resourceset.cli.repositories import checkouts, editing, new_repositori
 from flux_resourceset.cli.repositories.checkouts import Checkout
 from flux_resourceset.repositories import layout, scaffold, scaffold_siblings, tenants, trees, yaml_scalars
 from flux_resourceset.repositories.blueprints import Blueprint
-from flux_resourceset.repositories.policy import GIT, Policy
+from flux_resourceset.repositories.policy import GIT, TAKEN, Policy
 
 if TYPE_CHECKING:
     from flux_resourceset.cli.session import Session
 
 _CHARTS = re.compile(r"(https?|oci)://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~%-]+)*/?")  # nothing a template could read
-_TAKEN = ("docs", "keys", "terraform")  # directories beside the environments
 _SYSTEM = re.compile(r"kube-.*|flux-system|default")  # namespaces that are nobody's
 # Words that blueprints must not hold, wherever they stand: lint-blueprints would refuse what init makes.
 _UNWANTED = re.compile(r"(?<![a-z0-9])(?:dev|qa|uat|staging|prod)(?![a-z0-9])|vault|external-secrets", re.IGNORECASE)
@@ -33,6 +32,8 @@ _UNWANTED = re.compile(r"(?<![a-z0-9])(?:dev|qa|uat|staging|prod)(?![a-z0-9])|va
 
 def init(session: Session) -> int:
     values = session.values
+    if not values.required("dir"):  # which would be the current directory
+        raise failures.usage("<dir> is empty; an unset variable, perhaps")
     folder, ci = Path(values.required("dir")), values.text("ci") or scaffold.GITHUB
     name = values.required("name") if "name" in values else scaffold.NAME
     _check_name("--name is", name, scaffold.blueprints_name(name))
@@ -66,7 +67,7 @@ def _environments(text: str | None) -> Sequence[str]:
     found = [name.strip() for name in text.split(",")]
     for place, name in enumerate(found):
         _check_name("--environments has", name, f"{name}-use1-01")
-        if name in _TAKEN:
+        if name in TAKEN:
             raise failures.usage(f"--environments has {name}, a directory that is something else; choose another name")
         if name in found[:place]:
             raise failures.usage(f"--environments has {name} twice")
@@ -214,6 +215,8 @@ def _inputs(blueprint: Blueprint, place: layout.Tenant, given: Mapping[str, Any]
     known = blueprint.schema.get("properties") or {}
     usual = {"environment": place.environment, "secretName": scaffold.secret_name(place.name)}
     values = {**{name: value for name, value in usual.items() if name in known}, **given}
+    if values.get("environment", place.environment) != place.environment:
+        raise failures.Failure(failures.REFUSED, f"environment of a tenant in {place.where.folder} must be {place.environment}")
     wrong = blueprint.violations(values)
     if wrong:
         raise failures.Failure(failures.REFUSED, *(f"{violation.text} ({blueprint.name})" for violation in wrong))

@@ -43,6 +43,8 @@ def _of_blueprint(tree: trees.Tree, name: str) -> Iterator[Finding]:
     blueprint_templates.check_kustomization(kustomization, bodies[0])
     template = blueprint_templates.checked_template(resourceset, bodies[1])
     signature = blueprint_schemas.checked_signature(schema, bodies[2])
+    for report, body in ((schema, bodies[2]), (example, bodies[3])):
+        blueprint_templates.check_stores(report, body)
     if template is not None and signature is not None and bodies[3] is not None:
         blueprint_templates.check_example(resourceset, example, bodies[3], template, signature)
     for report in found:

@@ -22,6 +22,8 @@ _SINGLE = (
     "then", "else", "contentSchema",
 )  # fmt: skip
 _CLOSING = ("additionalProperties", "unevaluatedProperties")
+_CONDITIONS = frozenset({"not", "if"})  # which let nothing in
+_IN_PLACE = _CONDITIONS | {"then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas"}  # of the value that is judged around it
 
 Steps = tuple[str | int, ...]
 
@@ -32,11 +34,13 @@ class Lines:
     def __init__(self, body: bytes) -> None:
         try:
             self._document: Manifest | None = next(iter(manifests.of_bytes(body)), None)
-        except manifests.Unreadable:
-            self._document = None
+            self._broken: int | None = None
+        except manifests.Unreadable as exc:
+            self._document, self._broken = None, exc.line
 
     def at(self, *steps: str | int) -> int | None:
-        return self._document.line(*steps) if self._document is not None else None
+        """Where it stands; where the file breaks off, if it cannot be read."""
+        return self._document.line(*steps) if self._document is not None else self._broken
 
 
 def checked_signature(report: Report, body: bytes | None) -> dict[str, Any] | None:
@@ -88,24 +92,25 @@ def _faults(schema: dict[str, Any]) -> Iterator[tuple[Steps, str]]:
                 ("properties", name),
                 f"an input cannot be called {name}: the API or Flux Operator uses that name; choose another",
             )
-    for steps, each in _schemas(schema, ()):
+    for steps, each, closed in _schemas(schema, (), False):
         if "default" in each:
             message = f"{dotted((*steps, 'default'))} is never filled in; make the input required, or let the template say it"
             yield (*steps, "default"), message
-        if steps and "properties" in each and not any(word in each for word in _CLOSING):
+        if steps and "properties" in each and not closed:
             yield steps, f"{dotted(steps)} must be closed too: additionalProperties false"
 
 
-def _schemas(schema: Any, steps: Steps) -> Iterator[tuple[Steps, dict[str, Any]]]:
-    """A schema and all within it; what is data, as in enum or const, is none."""
+def _schemas(schema: Any, steps: Steps, closed: bool) -> Iterator[tuple[Steps, dict[str, Any], bool]]:
+    """A schema and all within it, and whether each is closed, or that around it; what is data, as in enum or const, is none."""
     if not isinstance(schema, dict):
         return
-    yield steps, schema
+    here = closed or any(word in schema for word in _CLOSING)
+    yield steps, schema, here
     for word in _SINGLE:
-        yield from _schemas(schema.get(word), (*steps, word))
+        yield from _schemas(schema.get(word), (*steps, word), word in _CONDITIONS or (here and word in _IN_PLACE))
     for word in _LISTS:
         for place, each in enumerate(schema.get(word) or ()):
-            yield from _schemas(each, (*steps, word, place))
+            yield from _schemas(each, (*steps, word, place), here and word in _IN_PLACE)
     for word in _MAPS:
         for name, each in (schema.get(word) or {}).items():
-            yield from _schemas(each, (*steps, word, name))
+            yield from _schemas(each, (*steps, word, name), here and word in _IN_PLACE)

@@ -106,8 +106,18 @@ def _check_words(report: Report, body: bytes) -> None:
         if match := _ENVIRONMENT.search(_DEVICES.sub("", text)):
             message = f"names the environment {match[0]}; what differs between environments is an input"
             report.add(ENVIRONMENT, line, message)
-        if match := _SECRETS.search(text):
-            report.add(SECRETS, line, f"names {match[0]}; a blueprint expects a Secret, wherever that comes from")
+        _check_store(report, line, text)
+
+
+def check_stores(report: Report, body: bytes | None) -> None:
+    """The signature and the example name environments as data, but no store."""
+    for line, text in enumerate((body or b"").decode(errors="replace").splitlines(), 1):
+        _check_store(report, line, text)
+
+
+def _check_store(report: Report, line: int, text: str) -> None:
+    if match := _SECRETS.search(text):
+        report.add(SECRETS, line, f"names {match[0]}; a blueprint expects a Secret, wherever that comes from")
 
 
 def _check_texts(report: Report, manifest: Manifest) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from flux_resourceset.repositories import codeowners, findings, trees
 from flux_resourceset.repositories.findings import Finding
 from flux_resourceset.repositories.policy import Policy
+from flux_resourceset.repositories.trees import Sort
 
 RULE = "codeowners"
 FILE = "CODEOWNERS"
@@ -20,7 +21,8 @@ def lint(tree: trees.Tree, policy: Policy) -> Iterator[Finding]:
     wanted = codeowners.text(policy.approvals, policy.teams).splitlines()
     found = _lines(tree, FILE)
     if found is None:
-        yield findings.error(RULE, FILE, None, f"is missing; {_REMEDY}")
+        if tree.children("").get(FILE) is not Sort.LINK:  # which is told as such
+            yield findings.error(RULE, FILE, None, f"is missing; {_REMEDY}")
     elif found != wanted:
         yield findings.error(RULE, FILE, _first_difference(found, wanted), f"is not what fleet.yaml says; {_REMEDY}")
     if _lines(tree, _SHADOW) is not None:

@@ -14,7 +14,7 @@ from flux_resourceset.repositories.trees import Entry, Sort
 KEEP = ".gitkeep"  # Git knows no empty folders
 LONGEST_TENANT = 63 - len("-inputs")  # of its provider's name, which labels of Flux hold
 
-_FREE = frozenset({"keys", "terraform", "docs"})
+_FREE = frozenset(policy.TAKEN)
 _AT_THE_ROOT = frozenset({policy.FILE, ".gitlab-ci.yml"})
 _YAML = (".yaml", ".yml")
 _REPOSITORY = ".git"
@@ -34,7 +34,11 @@ def outside(tree: trees.Tree, environments: tuple[str, ...]) -> Iterator[Placed]
     """What is in no environment."""
     belongs = f"the root holds {policy.FILE}, environments ({', '.join(environments)}), keys, terraform and docs"
     inside = {name: sort for name, sort in tree.children("").items() if name != _REPOSITORY}
-    yield from placed(tree, "", inside, lambda name: not _is_stray_file(name), environments.__contains__, belongs, _is_free)
+
+    def is_file(name: str) -> bool:
+        return name not in environments and not _is_stray_file(name)
+
+    yield from placed(tree, "", inside, is_file, environments.__contains__, belongs, _is_free)
 
 
 def _is_stray_file(name: str) -> bool:
@@ -95,7 +99,7 @@ def _below(tree: trees.Tree, folder: str) -> Iterator[Entry]:
 
 def missing(folder: str, inside: Children, files: tuple[str, ...], remedy: str) -> Iterator[Finding]:
     for name in files:
-        if inside.get(name) not in (Sort.FILE, Sort.LINK):  # a symlink is told as such
+        if inside.get(name) in (None, Sort.FOLDER):  # a symlink is told as such
             yield findings.error(LAYOUT, f"{folder}/{name}", None, f"is missing; {remedy}")
 
 
