@@ -12,7 +12,12 @@ from typing import Any
 
 from cli.command import Cli, Done
 
-NOW = int(time.time())
+
+def now() -> int:
+    """The clock that the gate looks at: what a test calls an hour ago is that when it runs."""
+    return int(time.time())
+
+
 HOUR = 3600
 DIGESTS = ["sha256:" + f"{number:x}" * 64 for number in range(16)]
 V1, V2, V3 = (f"registry.acme.com/payment:v{number}@{DIGESTS[number]}" for number in (1, 2, 3))
@@ -27,11 +32,12 @@ if [ "$2" = --key ]; then cat "$3" >> "{keys}"; fi
 """
 
 
-def environment(*, at: int = NOW, email: str = WRITER, committer: str | None = None) -> dict[str, str]:
+def environment(*, at: int | None = None, email: str = WRITER, committer: str | None = None) -> dict[str, str]:
+    moment = f"{now() if at is None else at} +0000"
     return {
         "PATH": os.environ["PATH"], "HOME": os.devnull, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull,
-        "GIT_AUTHOR_NAME": "Writer", "GIT_AUTHOR_EMAIL": email, "GIT_AUTHOR_DATE": f"{at} +0000",
-        "GIT_COMMITTER_NAME": "Writer", "GIT_COMMITTER_EMAIL": committer or email, "GIT_COMMITTER_DATE": f"{at} +0000",
+        "GIT_AUTHOR_NAME": "Writer", "GIT_AUTHOR_EMAIL": email, "GIT_AUTHOR_DATE": moment,
+        "GIT_COMMITTER_NAME": "Writer", "GIT_COMMITTER_EMAIL": committer or email, "GIT_COMMITTER_DATE": moment,
     }  # fmt: skip
 
 
@@ -77,7 +83,7 @@ class Gated:
     def commit(self, message: str = "change", *, ago: int = 0, **who: Any) -> str:
         """All of the work tree, `ago` seconds before now."""
         self.git("add", "-A")
-        self.git("commit", "-q", "--allow-empty", "-m", message, at=NOW - ago, **who)
+        self.git("commit", "-q", "--allow-empty", "-m", message, at=now() - ago, **who)
         return self.git("rev-parse", "HEAD")
 
     def branch(self, name: str, start: str = "HEAD") -> None:
@@ -88,14 +94,14 @@ class Gated:
         self.git("checkout", "-q", "-f", name)
 
     def merge(self, *others: str, ago: int = 0, message: str = "merge", **who: Any) -> str:
-        self.git("merge", "-q", "--no-ff", "-m", message, *others, at=NOW - ago, **who)
+        self.git("merge", "-q", "--no-ff", "-m", message, *others, at=now() - ago, **who)
         return self.git("rev-parse", "HEAD")
 
     def joined(self, *parents: str, message: str = "merge", ago: int = 0, **who: Any) -> str:
         """A commit with the work tree as it is, whatever its parents had."""
         self.git("add", "-A")
         words = [word for parent in parents for word in ("-p", self.git("rev-parse", parent))]
-        made = self.git("commit-tree", self.git("write-tree"), *words, "-m", message, at=NOW - ago, **who)
+        made = self.git("commit-tree", self.git("write-tree"), *words, "-m", message, at=now() - ago, **who)
         self.git("reset", "-q", "--hard", made)
         return made
 

@@ -13,6 +13,8 @@ from cli import forge_server
 from cli.forge_server import Forge, Told
 from cli.gated import Gated
 
+pytestmark = pytest.mark.long
+
 POLICY: dict[str, Any] = {
     "teams": {"sre": ["sre-1", "sre-2", "sre-3"], "tech-leads": ["lead-1"]},
     "people": {"sre-1": ["sre-1@acme.example"], "lead-1": ["lead-1@acme.example"], "web": ["noreply@github.com"]},

@@ -16,6 +16,8 @@ from cli.fleets import NAMES
 from flux_resourceset.cli.repositories.git_trees import WorkTree
 from flux_resourceset.repositories import components
 
+pytestmark = pytest.mark.long
+
 SAMPLE = live.ROOT / "examples" / "components-repo"
 KUBECTL = """#!/bin/sh
 # stands in for kubectl, which make e2e has: builds whatever names no missing file

@@ -18,6 +18,8 @@ from flux_resourceset.cli.repositories import cosign
 from flux_resourceset.repositories.images import Answer, Question
 from flux_resourceset.repositories.policy import Cosign
 
+pytestmark = pytest.mark.long
+
 TESTED = "https://acme.example/tested"
 KEY = {"key": "keys/cosign.pub", "transparency_log": False, "attestation": TESTED}
 KEYLESS = {"identity": "https://ci.acme.example/build", "issuer": "https://token.acme.example"}

@@ -10,6 +10,8 @@ import pytest
 
 from cli.gated import DIGESTS, HOUR, PROD, SOAKED, V1, V2, V3, Gated, prepared, promoted, states
 
+pytestmark = pytest.mark.long
+
 KEY = {"key": "keys/cosign.pub", "transparency_log": False, "attestation": "https://acme.example/tested"}
 
 

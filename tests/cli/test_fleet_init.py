@@ -18,6 +18,8 @@ from cli.command import Cli
 from cli.fleets import INPUT, NAMES, Fleet, fleet, scaffold
 from flux_resourceset.repositories import scaffold as scaffolds
 
+pytestmark = pytest.mark.long
+
 __all__ = ["fleet", "scaffold"]
 
 EXAMPLES = live.ROOT / "examples" / "two-repositories"

@@ -12,6 +12,8 @@ import pytest
 
 from cli.fleets import INPUT, NAMES, Fleet, fleet, scaffold
 
+pytestmark = pytest.mark.long
+
 __all__ = ["fleet", "scaffold"]
 
 DEV, PROD = INPUT.format("dev"), INPUT.format("prod")

@@ -14,6 +14,8 @@ import yaml
 from cli.fleets import INPUT, Fleet, fleet, scaffold
 from flux_resourceset.cli.repositories.git import Git
 
+pytestmark = pytest.mark.long
+
 __all__ = ["fleet", "scaffold"]
 
 DEV = INPUT.format("dev")

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.gated import HOUR, NOW, PROD, V1, V2, V3, Gated, prepared, promoted, states
+from cli.gated import HOUR, PROD, V1, V2, V3, Gated, now, prepared, promoted, states
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def test_a_value_that_went_and_came_back_soaks_anew(fleet: Gated, between: str |
     else:
         fleet.input("staging-1", image=between)
     fleet.commit("gone", ago=700)
-    fleet.git("revert", "--no-edit", "HEAD", at=NOW - 600)
+    fleet.git("revert", "--no-edit", "HEAD", at=now() - 600)
     fleet.branch("change")
     (row,) = promoted(fleet).rows(3)
     assert states(row) == "ok ok failed none none"
@@ -104,8 +106,8 @@ def test_an_image_that_was_there_from_the_first_commit_on_has_soaked(fleet: Gate
     fleet.on("main")
     fleet.input("staging-1", "orders", image=V1)
     fleet.git("add", "-A")
-    fleet.git("commit", "-q", "--amend", "--no-edit", at=NOW - 2 * HOUR)
-    fleet.branch("main", fleet.git("commit-tree", "main^{tree}", "-m", "the only one", at=NOW - 2 * HOUR))
+    fleet.git("commit", "-q", "--amend", "--no-edit", at=now() - 2 * HOUR)
+    fleet.branch("main", fleet.git("commit-tree", "main^{tree}", "-m", "the only one", at=now() - 2 * HOUR))
     fleet.branch("change")
     fleet.input("prod-1", "orders", image=V1)
     fleet.commit()

@@ -29,6 +29,8 @@ from cli.bridged import (
 )
 from cli.fleets import Fleet, fleet, scaffold
 
+pytestmark = pytest.mark.long
+
 __all__ = ["api", "bridged", "fleet", "scaffold", "server"]
 
 SET_DEV = ("set", "payment-app", "--environment", "dev")

@@ -69,7 +69,7 @@ def run(missing: str, tmp_path: Path, platform: str = sys.platform) -> subproces
     )
 
 
-@pytest.mark.parametrize("missing", ["uvicorn", "msgspec", "prometheus_client"])
+@pytest.mark.parametrize("missing", ["uvicorn", "msgspec", "httptools"])
 def test_the_server_without_its_extra_says_what_to_install(missing: str, tmp_path: Path) -> None:
     done = run(missing, tmp_path)
     line = f"flux-resourceset: {missing} is not installed; the server needs: pip install 'flux-resourceset[server]'\n"

@@ -5,6 +5,7 @@ program         from the words of a command line to an exit code
 command_tree    the table of commands as groups and commands of click
 reference_page  docs/cli.md
 completion      what could stand in a place of a command line
+repositories/   fleet: two repositories, on Git checkouts
 commands/       what commands do, a module per group of them
 cluster/        bootstrap, render and simulate: the cluster's side of the API
 session         one run of one command: what was asked, where to ask, how to answer

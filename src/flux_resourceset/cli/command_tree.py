@@ -111,6 +111,7 @@ class Branch(Words):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if self._own and ctx.obj.asks_help and not ctx.resilient_parsing:  # which is given whatever else is there
+            ctx.obj.values.set("help", _BY_WORD)
             ctx.params["words"] = args
             ctx.args = [word for word in args if word in self._spelled][:1]
             return ctx.args
