@@ -12,9 +12,8 @@ import pytest
 import live
 
 from . import secret_operator, two_repositories
-from .kube import NAMESPACE, Object, condition, ready
+from .kube import Object, condition, ready
 from .two_repositories import (
-    GIT_REPOSITORY,
     KUSTOMIZATION,
     PROVIDER,
     RESOURCE_SET,
@@ -117,6 +116,7 @@ def _bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
         secret_operator.standing_in(estate.dev.kube, estate.repositories.vault(estate.dev)) as vault,
     ):
         vault.write(f"secret/data/{TENANT}/dev", {"db_password": "first", TOKEN: live.READ})
+        vault.write("secret/data/orders/dev", {"db_password": "other"})
         original = {path: estate.repositories.read(path) for path in (INPUT, SECRETS)}
         bridge = Bridge(estate, directory, environment, live.Server(directory, environment), original)
         try:
@@ -175,9 +175,7 @@ def test_while_the_api_is_down_nothing_is_lost(bridge: Bridge) -> None:
         assert_refused(bridge, "connection refused")
         assert bridge.everything() == before
         bridge.repositories.new_tenant("orders", bridge.dev.name)
-        bridge.repositories.deliver("Orders")
-        bridge.dev.kube.reconcile(GIT_REPOSITORY, NAMESPACE)
-        bridge.dev.kube.wait_ready(KUSTOMIZATION, "orders-sync", NAMESPACE)  # no other tenant waits for the API
+        bridge.dev.follow(bridge.repositories.deliver("Orders"))  # no other tenant waits for the API
     finally:
         bridge.restart()
     assert ready(bridge.dev.looked_at_inputs())
