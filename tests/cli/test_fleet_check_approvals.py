@@ -291,7 +291,7 @@ def test_approvals_come_from_one_place(fleet: Gated, words: list[str], why: str)
         (b"[]", "must be an object"),
         (b"{}", "lacks head"),
         (b'{"head": "x", "head": "y", "author": null, "reviews": []}', "duplicate key"),
-        (b'{"head": "HEAD", "author": null, "reviews": []}', "head is 'HEAD'"),
+        (b'{"head": " ", "author": null, "reviews": []}', "head is ' '"),
         (b'{"head": "\\ud800", "author": null, "reviews": []}', "surrogate"),
         (b" " * (10 * 1024 * 1024 + 1), "more than"),
     ],
@@ -321,6 +321,7 @@ def test_approvals_of_another_head_are_refused(fleet: Gated) -> None:
     changed(fleet, "dev/y")
     words = ("check-approvals", "--base", "main", "--approvals", "-")
     assert before in fleet.refused(6, *words, stdin=approvals(fleet, head=before))
+    assert "the approvals are of head" in fleet.refused(6, *words, stdin=approvals(fleet, head="HEAD"))
     assert fleet(*words, "--head", before, stdin=approvals(fleet, head=before)).code == 0
     assert (
         fleet(

@@ -172,7 +172,7 @@ def reviews_of(data: Any) -> Approvals:
     if not isinstance(reviews, list):
         raise ValueError("reviews must be a list")
     return Approvals(
-        commit(head, "head"),
+        _name_of_commit(head, "head"),
         None if author is None else _user(author, "author"),
         [_review(review, f"reviews[{position}]") for position, review in enumerate(reviews)],
     )
@@ -188,7 +188,7 @@ def _review(data: Any, where: str) -> Review:
         instant(time)
     except ValueError as exc:
         raise ValueError(f"{where}.time: {exc}") from None
-    return Review(_user(user, f"{where}.user"), state, commit(made_of, f"{where}.commit"), time)
+    return Review(_user(user, f"{where}.user"), state, _name_of_commit(made_of, f"{where}.commit"), time)
 
 
 def _members(data: Any, where: str, names: Sequence[str]) -> list[Any]:
@@ -205,6 +205,13 @@ def commit(value: Any, where: str) -> str:
     """A commit by its whole name, in lower case."""
     if not isinstance(value, str) or not _COMMIT.fullmatch(value.lower()):
         raise ValueError(f"{where} is {_shown(value)}; it must be the full name of a commit, 40 hexadecimal digits")
+    return value.lower()
+
+
+def _name_of_commit(value: Any, where: str) -> str:
+    """Whatever a file calls a commit: what is not the whole name of the head is that of another one."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise ValueError(f"{where} is {_shown(value)}; it must be the full name of a commit")
     return value.lower()
 
 
