@@ -102,7 +102,8 @@ def test_a_long_negotiation_comes_compressed(forge: GitServer, work_tree: Path, 
     url = forge.create(NAME, work_tree)
     git(tmp_path, "clone", "--quiet", url, "clone")
     for number in range(60):  # what the client has and the server does not know: a line of negotiation each
-        git_server.commit(tmp_path / "clone", {}, f"own {number}")
+        # each later than what both have: that is named last
+        git_server.commit(tmp_path / "clone", {}, f"own {number}", date=f"{2_000_000_000 + number} +0000")
     pushed = git_server.commit(work_tree, {"fleet.yaml": "environments: [{name: dev}]\n"}, "second")
     forge.push(NAME, work_tree)
     git(tmp_path / "clone", "fetch", "--quiet")
