@@ -58,7 +58,7 @@ BENCHES = (
     Bench("history"),
     Bench("feed"),
     Bench("cli", "--rounds 21"),
-    Bench("fleet", minutes=15),
+    Bench("fleet", "--rounds 2", minutes=15),
 )
 
 
