@@ -23,7 +23,7 @@ _USUAL = "100644"  # mode of a file
 _FEW = 50  # paths that Git is given one by one: it compares every entry of a tree with all of them
 
 # What a hook or a caller has set must not lead to another repository than the one that was named.
-_FOREIGN = (
+FOREIGN = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR",
     "GIT_NAMESPACE", "GIT_PREFIX", "GIT_SHALLOW_FILE", "GIT_GRAFT_FILE",
     "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",  # nor are paths anything but paths
@@ -47,17 +47,22 @@ class NoRepository(Exception):
     """A folder that is in no repository of Git."""
 
 
+def program(environment: Mapping[str, str]) -> str:
+    """Where git is."""
+    found = shutil.which("git", path=environment.get("PATH"))
+    if found is None:
+        raise failures.usage("git is not on the PATH; install it")
+    return found
+
+
 class Git:
     """A repository, seen from a folder of it: paths are those below the folder."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
-        program = shutil.which("git", path=environment.get("PATH"))
-        if program is None:
-            raise failures.usage("git is not on the PATH; install it")
         self.folder = folder
-        self._program = program
+        self._program = program(environment)
         self._environment = {
-            **{name: value for name, value in environment.items() if name not in _FOREIGN},
+            **{name: value for name, value in environment.items() if name not in FOREIGN},
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_NO_REPLACE_OBJECTS": "1",  # what a repository puts in the place of a commit is not that commit

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from flux_resourceset.cli import failures
+from flux_resourceset.cli.repositories import git
 
 BRANCH = "main"
 _IDENTITY = ("fleet init", "fleet-init@localhost")  # where nobody is configured in whose name to commit
 
-# What a hook or a caller has set must not lead to another repository, or to another sort of one.
-_FOREIGN = frozenset(
-    {
-        "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_TEMPLATE_DIR", "GIT_DEFAULT_HASH", "GIT_DEFAULT_REF_FORMAT",
-    }
-)  # fmt: skip
+# Beside what must not lead to another repository: what would make another sort of one.
+_FOREIGN = frozenset({*git.FOREIGN, "GIT_TEMPLATE_DIR", "GIT_DEFAULT_HASH", "GIT_DEFAULT_REF_FORMAT"})
 _SETTINGS = {
     "core.hooksPath": os.devnull,
     "core.autocrlf": "false",
@@ -32,16 +27,9 @@ _SETTINGS = {
 }
 
 
-def require_git(environment: Mapping[str, str]) -> str:
-    program = shutil.which("git", path=environment.get("PATH"))
-    if program is None:
-        raise failures.usage("git is not on the PATH; install it")
-    return program
-
-
 def create(folder: Path, files: Mapping[str, str], subject: str, tag: str | None, environment: Mapping[str, str]) -> None:
     """Make the folder with these files, committed on main, under a tag if one is given."""
-    run = _Runner(require_git(environment), environment)
+    run = _Runner(git.program(environment), environment)
     for path, text in files.items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
