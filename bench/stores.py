@@ -28,7 +28,7 @@ def store(backend: str, home: Path) -> Iterator[str]:
     with contextlib.ExitStack() as stack:
         with on_core(servers.database_core()):
             server = stack.enter_context(postgres_server.running(fsync=True, options={"shared_buffers": "256MB"}))
-        yield server.create()
+        yield server.create() + "?mode=rwc"
 
 
 @contextlib.contextmanager

@@ -54,7 +54,7 @@ def store_url(directory: Path) -> str:
         return f"sqlite://{directory}/fleet.db?mode=rwc"
     import postgres_server  # which needs this module, and what nobody else needs
 
-    return postgres_server.shared().database_of(directory)
+    return postgres_server.shared().database_of(directory) + "?mode=rwc"
 
 
 def opened_store(directory: Path) -> Store:
@@ -85,6 +85,7 @@ def environment(directory: Path, **overrides: str) -> dict[str, str]:
         "AUTH_TOKEN": READ,
         "CRUD_AUTH_TOKEN": WRITE,
         "DATABASE_URL": store_url(directory),
+        "DATABASE_MODE": "rwc",  # for another DATABASE_URL, which may name a database without a fleet
         "LISTEN_ADDR": f"127.0.0.1:{free_port()}",
         **overrides,
     }

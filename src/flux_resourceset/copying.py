@@ -34,6 +34,8 @@ def _copy(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int:
     logs.configure(logging.ERROR)  # the command tells by itself
     source = _location("FROM_URL", arguments.source, environment)
     target = _location("TO_URL", arguments.target, environment)
+    if target.database is not None:  # to name it here is to ask for it
+        target = target._replace(mode="rwc")
     if source.target == target.target:
         raise errors.StartupError("FROM_URL and TO_URL are the same store; nothing was copied")
     with contextlib.closing(_opened(source, writing=False)) as there, contextlib.closing(_opened(target, writing=True)) as here:

@@ -19,7 +19,7 @@ from flux_resourceset.ahead import Ahead, Late, Read, Unread
 from flux_resourceset.changes import Document, Entry, Stored
 from flux_resourceset.fleet import Key
 from flux_resourceset.kinds.model import Kinds
-from flux_resourceset.news import Known, News, damage_reported
+from flux_resourceset.news import Known, News, Remembered, damage_reported
 from flux_resourceset.store import Followed, Outline, Store
 
 log = logging.getLogger(__name__)
@@ -54,6 +54,7 @@ class Follower:
         self._max_staleness = max_staleness
         self._is_up = False
         self._vouches = vouches
+        self.remembered: Remembered | None = None  # what a snapshot file says was served before this start
         self._why = "the database was not read yet"  # it could not be asked
         self._behind_since: float | None = None  # something is known to have been written that is not in the fleet
         self._open_store = open_store
@@ -168,7 +169,9 @@ class Follower:
     def _known(self) -> Known:
         self._version = None  # whatever becomes of the reading, it is worth nothing any more
         outline = None if self._ahead is None else self._ahead.outline
-        return Known(self.fleet, self.fleet.head, self.own_step, outline, self.opened, self.stands_in, self._vouches)
+        return Known(
+            self.fleet, self.fleet.head, self.own_step, outline, self.opened, self.stands_in, self._vouches, self.remembered
+        )
 
     # Reading, in a thread
 
@@ -210,7 +213,7 @@ class Follower:
             if known.fleet.epoch:
                 self._begin_anew(known)
             snapshot = store.snapshot()
-            return News(known, store, version, None, snapshot, news.loaded(self.kinds, known, snapshot))
+            return News(known, store, version, None, snapshot, news.loaded(self.kinds, known, store, snapshot))
 
     def _begin_anew(self, known: Known) -> None:
         """The log does not go on from what was followed. Here everybody who asks waits for what comes of that."""

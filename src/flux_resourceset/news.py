@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from flux_resourceset import changes, errors, fleet
@@ -12,6 +13,14 @@ from flux_resourceset.kinds.model import Kinds
 from flux_resourceset.store import Followed, Outline, Store
 
 log = logging.getLogger(__name__)
+
+
+class Remembered(NamedTuple):
+    """The state that a snapshot file says was served before this start."""
+
+    file: Path
+    head: changes.Head
+    opened: str  # when a writer had last vouched for it
 
 
 class Known(NamedTuple):
@@ -22,8 +31,9 @@ class Known(NamedTuple):
     own_step: fleet.Step | None
     outline: Outline | None
     opened: str  # when a writer last vouched for the log
-    stands_in: bool = False  # for a store that was away: it comes from a file, and the store knows better
-    vouches: bool = False  # whoever asks is a writer that starts, and takes the store as it is
+    stands_in: bool = False  # the fleet comes from a snapshot file, because the store was away at the start
+    vouches: bool = False  # this process is a writer
+    remembered: Remembered | None = None
 
 
 class News(NamedTuple):
@@ -46,10 +56,12 @@ def own_step(store: Store, known: Known) -> fleet.Step | None:
 # Everything anew
 
 
-def loaded(kinds: Kinds, known: Known, snapshot: changes.Snapshot) -> fleet.Fleet:
-    """A log that does not go on from where it was is only taken from those who may say so."""
-    if known.fleet.epoch:
+def loaded(kinds: Kinds, known: Known, store: Store, snapshot: changes.Snapshot) -> fleet.Fleet:
+    """Load a fleet, unless its log lacks what was served before and nothing shows that this is intended."""
+    if known.fleet.epoch and not known.stands_in:
         _check_may_differ(known, snapshot)
+    elif known.remembered is not None and not store.continues(known.remembered.head):
+        _check_snapshot_file(known.remembered, known.vouches, snapshot)
     fresh = fleet_of(kinds, snapshot)
     if known.fleet.epoch:
         revisions = {"before": known.head.revision, "now": fresh.revision}
@@ -59,10 +71,6 @@ def loaded(kinds: Kinds, known: Known, snapshot: changes.Snapshot) -> fleet.Flee
 
 def _check_may_differ(known: Known, snapshot: changes.Snapshot) -> None:
     before = known.fleet.epoch
-    if known.stands_in and (known.vouches or snapshot.epoch != before):
-        if snapshot.epoch != before:
-            log.warning("the snapshot file is of another store, so it is refused", extra={"epoch": before, "now": snapshot.epoch})
-        return
     if snapshot.epoch != before and before not in snapshot.replaced:
         raise errors.Doubt(
             f"the store is another one now (its epoch is {snapshot.epoch}, not {before}), and no import says why; "
@@ -74,6 +82,26 @@ def _check_may_differ(known: Known, snapshot: changes.Snapshot) -> None:
             f"the log ends at revision {snapshot.revision} and does not go on from revision {known.head.revision}, which was "
             "followed; put the newest files back, or restart the writer if an older state is meant"
         )
+
+
+def _check_snapshot_file(remembered: Remembered, vouches: bool, snapshot: changes.Snapshot) -> None:
+    """Refuse a database that lacks what the snapshot file proves was served. A reader accepts it once a writer has; a writer
+    never, because it would make the step back valid for all readers."""
+    file, head, opened = remembered
+    if snapshot.epoch != head.epoch:
+        if head.epoch in snapshot.replaced:
+            return
+        raise errors.Doubt(
+            f"the snapshot file {file} is of another store: its epoch is {head.epoch}, and that of the database is "
+            f"{snapshot.epoch}; check DATABASE_URL, put the right database back, or remove the file to give up what it holds"
+        )
+    if snapshot.base > head.revision or (snapshot.opened > opened and not vouches):
+        return
+    remedy = "remove the file" if vouches else "start a writer"
+    raise errors.Doubt(
+        f"the database has stepped back: its log ends at revision {snapshot.revision} and does not continue from revision "
+        f"{head.revision}, which the snapshot file {file} holds; restore the newest state, or {remedy} to serve the older one"
+    )
 
 
 def fleet_of(kinds: Kinds, snapshot: changes.Snapshot) -> fleet.Fleet:

@@ -33,7 +33,13 @@ SETTINGS = (
         "Where the SQLite file is: `sqlite://relative` or `sqlite:///absolute`, with `mode` `rwc` (create), `rw` or `ro`. "
         "A read-only server opens it read-only whatever the mode. "
         "Or a PostgreSQL database: `postgresql://user@host:port/database`, with the parameters of libpq; what it does not say, "
-        "the `PG*` variables may.",
+        "the `PG*` variables may. Its `mode` is `rw` (the default: open a fleet that is there) or `rwc` (for a first "
+        "installation: also begin one in a database that has none).",
+    ),
+    Setting(
+        "DATABASE_MODE",
+        "",
+        "The `mode` of a `DATABASE_URL` that has none, for a URL that comes whole from a Secret.",
     ),
     Setting(
         "DATABASE_PASSWORD_FILE",
@@ -159,7 +165,13 @@ class Settings:
         host, port = _address(value("LISTEN_ADDR"))
         backend = _choice("STORE_BACKEND", value("STORE_BACKEND"), ("", "sqlite", "postgres", "memory"))
         level, unknown_level = _level(environment)
-        store = _store(backend, environment.get("DATABASE_URL") or "", path("DATABASE_PASSWORD_FILE"), crud)
+        store = _store(
+            backend,
+            environment.get("DATABASE_URL") or "",
+            path("DATABASE_PASSWORD_FILE"),
+            environment.get("DATABASE_MODE") or "",
+            crud,
+        )
         return cls(
             crud=crud,
             store=store,
@@ -240,7 +252,7 @@ def _address(text: str) -> tuple[str, int]:
     return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104  # the documented default
 
 
-def _store(backend: str, url: str, password_file: Path | None, crud: bool) -> opening.Location:
+def _store(backend: str, url: str, password_file: Path | None, mode: str, crud: bool) -> opening.Location:
     if backend == "memory":
         return opening.location(opening.MEMORY)
     if url == opening.MEMORY:
@@ -249,7 +261,7 @@ def _store(backend: str, url: str, password_file: Path | None, crud: bool) -> op
         raise errors.StartupError(
             "STORE_BACKEND is postgres; DATABASE_URL must be set: postgresql:// leaves all to PG* variables"
         )
-    database = opening.location(url or _DEFAULTS["DATABASE_URL"], password_file)
+    database = opening.location(url or _DEFAULTS["DATABASE_URL"], password_file, mode)
     if backend not in ("", database.scheme):
         raise errors.StartupError(f"STORE_BACKEND is {backend}, and DATABASE_URL names {database.scheme}; leave one of them out")
     if crud and database.mode == "ro":

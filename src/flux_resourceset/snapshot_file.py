@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,8 @@ import msgspec
 
 from flux_resourceset import atomic_files, changes, errors
 from flux_resourceset.changes import Snapshot, Stored, Tombstone, View
+
+log = logging.getLogger(__name__)
 
 FORMAT = "flux-resourceset/snapshot/v1"
 _PIECE_BYTES = 64 * 1024  # to write at a time
@@ -111,16 +114,31 @@ def read(file: Path, target: str) -> Read | None:
         raise errors.Doubt(f"the snapshot file {file} is damaged ({exc}); remove it, and it is written anew") from exc
 
 
+def about(file: Path) -> About | None:
+    """Read which state a file holds, of any store; None if it cannot be read. Documents and checksum are not read."""
+    try:
+        with open(file, "rb") as stream:
+            return _about(stream.readline())
+    except (OSError, msgspec.MsgspecError, ValueError) as exc:
+        log.warning("the snapshot file %s is not compared with the database: %s", file, exc)
+        return None
+
+
 class _Foreign(Exception):
     pass
+
+
+def _about(line: bytes) -> About:
+    about = msgspec.json.decode(line, type=About)
+    if about.format != FORMAT:
+        raise ValueError(f"its format is {errors.shortened(about.format, 100)}")
+    return about
 
 
 def _read(lines: Iterable[bytes], store: str) -> Read:
     remaining = iter(lines)
     first = next(remaining, b"")
-    about = msgspec.json.decode(first, type=About)
-    if about.format != FORMAT:
-        raise ValueError(f"its format is {errors.shortened(about.format, 100)}")
+    about = _about(first)
     if about.store != store:
         raise _Foreign
     seen = changes.moment(about.seen)

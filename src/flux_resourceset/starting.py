@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import AsyncIterator
 
-from flux_resourceset import errors, transfer
+from flux_resourceset import changes, errors, news, snapshot_file, transfer
 from flux_resourceset.changes import Origin
 from flux_resourceset.follower import Follower
 from flux_resourceset.kinds import kind_files
@@ -25,17 +25,24 @@ AGAIN_SECONDS = 0.25
 
 
 def follower(configured: Settings, begin_anew: bool = False) -> Follower:
-    """A store that left a snapshot is not begun anew, unless somebody says so, and need not be there at once."""
-    is_known = configured.snapshot_file is not None and configured.snapshot_file.exists()
+    """Make the follower of the configured store. A snapshot file proves what was served before: then no store is created, the
+    database need not be there at once, and it must continue from that state; `begin_anew` gives that state up."""
+    begin_anew = begin_anew and configured.crud
+    file = configured.snapshot_file
+    is_known = file is not None and file.exists()
     where = configured.store._replace(mode="rw") if is_known and not begin_anew else configured.store
     kinds = kind_files.load(configured.resources_dir, configured.environments, configured.secret_keys_allowed)
     made = LaggingFollower if configured.store.lags else Follower
-    return made(
+    following = made(
         kinds,
         opening.opener(where, writing=configured.crud, begin_anew=begin_anew, patient=not is_known),
         max_staleness=configured.max_staleness,
         vouches=configured.crud,
     )
+    if file is not None and is_known and not begin_anew and (about := snapshot_file.about(file)) is not None:
+        head = changes.Head(about.epoch, about.revision, about.hash)
+        following.remembered = news.Remembered(file, head, about.opened)
+    return following
 
 
 def open_ledger(configured: Settings, begin_anew: bool = False) -> Ledger:

@@ -74,3 +74,10 @@ def forget_applied(path: Path) -> None:
     """A good file of today as the fourth version of the schema had it: without what managers applied."""
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.executescript("DROP TABLE applied; PRAGMA user_version = 4")
+        forget_head(db)
+
+
+def forget_head(db: sqlite3.Connection) -> None:
+    """As versions before the sixth had it: without the registered end of the log."""
+    for column in ("head", "head_hash"):
+        db.execute(f"ALTER TABLE identity DROP COLUMN {column}")

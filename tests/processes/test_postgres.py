@@ -25,7 +25,8 @@ def url() -> Iterator[str]:
 
 
 def run(directory: Path, url: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {"PATH": os.environ["PATH"], **zygote.MEASURED, "DATABASE_URL": url, "AUTH_TOKEN": live.READ, **environment}
+    settings = {"DATABASE_URL": url, "DATABASE_MODE": "rwc", "AUTH_TOKEN": live.READ}
+    env = {"PATH": os.environ["PATH"], **zygote.MEASURED, **settings, **environment}
     return subprocess.run(
         [*live.PROGRAM, *words], cwd=directory, env=env, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
     )

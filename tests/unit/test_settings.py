@@ -246,7 +246,7 @@ def test_the_scheme_chooses_postgresql(url: str, backend: str) -> None:
         ("postgres", "sqlite://x", "STORE_BACKEND is postgres, and DATABASE_URL names sqlite"),
         ("sqlite", "postgresql://h/d", "STORE_BACKEND is sqlite, and DATABASE_URL names postgres"),
         ("postgres", "", "STORE_BACKEND is postgres; DATABASE_URL must be set"),
-        ("", "postgresql://h/d?mode=rwc", "PostgreSQL knows no parameter 'mode'"),
+        ("", "postgresql://h/d?mod=rwc", "PostgreSQL knows no parameter 'mod'"),
         ("", "postgresql://h:0/d", "ports must be numbers"),
     ],
 )

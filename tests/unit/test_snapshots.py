@@ -14,6 +14,7 @@ from flux_resourceset.changes import Charge, Snapshot, Stored, Tombstone, View
 from flux_resourceset.follower import Follower
 from flux_resourceset.kinds import kind_files
 from flux_resourceset.kinds.model import CLUSTERS
+from flux_resourceset.news import Remembered
 from flux_resourceset.snapshot_file import About, Parts
 from flux_resourceset.snapshot_keeper import SnapshotKeeper
 from flux_resourceset.store import Store
@@ -55,6 +56,19 @@ class Fleet:
             return self.store
 
         return Follower(KNOWN, opened, **options)
+
+    def remembering(self, *, away: bool = False, **options: Any) -> Follower:
+        """A process that starts with the file: on the database, or from the file and then on the database."""
+        self.kept()
+        started = self.another(**options)
+        about = snapshot_file.about(self.file)
+        assert about is not None
+        started.remembered = Remembered(self.file, changes.Head(about.epoch, about.revision, about.hash), about.opened)
+        if away:
+            self.is_away = True
+            assert self.keeper(started).load()
+            self.is_away = False
+        return started
 
     def keeper(self, of: Follower | None = None, **options: Any) -> SnapshotKeeper:
         return SnapshotKeeper(of or self.follower, self.file, TARGET, **options)
@@ -191,34 +205,61 @@ def test_one_that_is_not_there_or_not_to_be_read_is_told_apart(fleet: Fleet, tmp
         snapshot_file.read(tmp_path, TARGET)
 
 
-@pytest.mark.parametrize("vouches", [False, True])
-def test_the_database_wins_over_one_of_another_epoch(fleet: Fleet, vouches: bool, caplog: pytest.LogCaptureFixture) -> None:
-    fleet.kept()
-    fleet.is_away = True
-    started = fleet.another(vouches=vouches)
-    assert fleet.keeper(started).load()
-    fleet.store = MemoryStore()
-    samples.create(samples.ledger_of(KNOWN, fleet.store), "namespaces", namespace("other"))
-    fleet.is_away = False
-    assert list(asyncio.run(started.fresh()).documents["namespaces"]) == ["other"]
-    assert "the snapshot file is of another store, so it is refused" in caplog.text
+# Compared with the database
 
 
-def test_a_log_that_went_back_is_taken_from_a_writer_that_starts_only(fleet: Fleet) -> None:
-    fleet.kept()
+def older_than(store: MemoryStore, opened: str = "") -> MemoryStore:
+    """The same store as it was two entries after its start, which a writer opened then or at the time that is given."""
     older = MemoryStore()
-    older._epoch, older._opened = fleet.store.epoch(), fleet.store._opened
-    for entry in fleet.store.log[:2]:
+    older._epoch, older._opened = store.epoch(), opened or store._opened
+    for entry in store.log[:2]:
         with older.begin() as transaction:
             transaction.commit(entry)
-    fleet.is_away = True
-    reader, writer = fleet.another(), fleet.another(vouches=True)
-    for started in (reader, writer):
-        assert fleet.keeper(started).load()
-    fleet.store, fleet.is_away = older, False
-    with pytest.raises(errors.Doubt, match="does not go on"):
-        asyncio.run(reader.fresh())
-    assert asyncio.run(writer.fresh()).revision == 2
+    return older
+
+
+@pytest.mark.parametrize("away", [False, True])
+@pytest.mark.parametrize("vouches", [False, True])
+def test_a_file_of_another_epoch_is_refused_and_named(fleet: Fleet, vouches: bool, away: bool) -> None:
+    started = fleet.remembering(vouches=vouches, away=away)
+    fleet.store = MemoryStore()
+    samples.create(samples.ledger_of(KNOWN, fleet.store), "namespaces", namespace("other"))
+    with pytest.raises(errors.Doubt, match=f"the snapshot file {fleet.file} is of another store"):
+        asyncio.run(started.fresh())
+
+
+@pytest.mark.parametrize("away", [False, True])
+@pytest.mark.parametrize("vouches", [False, True])
+def test_a_database_in_whose_place_an_import_came_is_taken(fleet: Fleet, vouches: bool, away: bool) -> None:
+    before = fleet.store.epoch()
+    started = fleet.remembering(vouches=vouches, away=away)
+    fleet.store = MemoryStore()
+    fleet.store._replaced = (before,)
+    samples.create(samples.ledger_of(KNOWN, fleet.store), "namespaces", namespace("other"))
+    assert list(asyncio.run(started.fresh()).documents["namespaces"]) == ["other"]
+
+
+@pytest.mark.parametrize("away", [False, True])
+@pytest.mark.parametrize("vouches", [False, True])
+def test_a_log_that_stepped_back_is_refused(fleet: Fleet, vouches: bool, away: bool) -> None:
+    started = fleet.remembering(vouches=vouches, away=away)
+    fleet.store = older_than(fleet.store)
+    with pytest.raises(errors.Doubt, match=f"the database has stepped back: .* the snapshot file {fleet.file}"):
+        asyncio.run(started.fresh())
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_a_reader_takes_a_log_that_stepped_back_once_a_writer_was_started_on_it(fleet: Fleet, away: bool) -> None:
+    reader = fleet.remembering(away=away)
+    fleet.store = older_than(fleet.store, opened="2099-01-31")
+    assert asyncio.run(reader.fresh()).revision == 2
+
+
+def test_a_writer_with_a_newer_file_takes_no_older_log_even_after_another_started_on_it(fleet: Fleet) -> None:
+    writer = fleet.remembering(vouches=True)
+    fleet.store = older_than(fleet.store, opened="2099-01-31")
+    with pytest.raises(errors.Doubt, match="has stepped back"):
+        asyncio.run(writer.fresh())
 
 
 # When it is written

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl, unquote
@@ -28,7 +28,7 @@ class Location(NamedTuple):
 
     scheme: str  # sqlite, postgres or memory
     path: Path
-    mode: str  # rwc: create what is not there; rw: do not; ro: only read
+    mode: str  # rwc: create what is not there; rw: do not; ro: only read (SQLite)
     database: Target | None = None
 
     @property
@@ -52,11 +52,13 @@ class Location(NamedTuple):
         return f"postgresql://{self.database.name}" if self.database else f"{self.scheme}://{self.path.absolute()}"
 
 
-def location(url: str, password_file: Path | None = None) -> Location:
+def location(url: str, password_file: Path | None = None, mode: str = "") -> Location:
+    """Parse DATABASE_URL; `mode` is DATABASE_MODE, for a URL without a mode of its own."""
     if url == MEMORY:
         return Location("memory", Path(), "rwc")
     if url.startswith(("postgresql:", "postgres:")):
-        return Location("postgres", Path(), "rwc", _database(url, password_file))
+        plain, mode = _without_mode(url, mode)
+        return Location("postgres", Path(), mode, _database(plain, password_file))
     match = re.fullmatch(r"sqlite://([^?]+)(?:\?(.*))?", url)
     if match is None:
         raise errors.StartupError(
@@ -64,15 +66,39 @@ def location(url: str, password_file: Path | None = None) -> Location:
             " or ro, or postgresql://user@host:port/database"
         )
     options = dict(parse_qsl(match[2] or "", keep_blank_values=True))
-    mode = options.pop("mode", "rwc")
-    if options or mode not in ("rwc", "rw", "ro"):
+    mode = options.pop("mode", mode or "rwc")
+    if options:
         raise errors.StartupError(f"DATABASE_URL is {url!r}; it takes the option mode with rwc, rw or ro, and no other")
+    _check_mode(mode, ("rwc", "rw", "ro"), "SQLite")
     if "%00" in match[1]:
         raise errors.StartupError(f"DATABASE_URL is {url!r}; no file has such a name")
     if ":memory:" in match[1]:
         raise errors.StartupError("DATABASE_URL cannot be :memory:; use STORE_BACKEND=memory")
     path = re.sub(r"^//+", "/", unquote(match[1]))  # to SQLite two slashes would begin the name of a host
     return Location("sqlite", Path(path), mode)
+
+
+def _without_mode(url: str, mode: str) -> tuple[str, str]:
+    """Take the option mode, which is ours, out of a URL for libpq."""
+    plain, _, query = url.partition("?")
+    others = []
+    for pair in filter(None, query.split("&")):
+        name, _, value = pair.partition("=")
+        if unquote(name) == "mode":
+            mode = unquote(value)
+        else:
+            others.append(pair)
+    mode = mode or "rw"
+    _check_mode(mode, ("rwc", "rw"), "PostgreSQL")
+    return f"{plain}?{'&'.join(others)}" if others else plain, mode
+
+
+def _check_mode(mode: str, modes: Sequence[str], database: str) -> None:
+    if mode not in modes:
+        raise errors.StartupError(
+            f"DATABASE_URL (or DATABASE_MODE): the mode is {errors.shortened(mode, 100)!r}; for {database} it must be one of"
+            f" {', '.join(modes)}"
+        )
 
 
 def _shown(url: str) -> str:
@@ -99,7 +125,7 @@ def opener(where: Location, *, writing: bool, begin_anew: bool = False, patient:
         memory = MemoryStore()
         return lambda: memory
     if where.database is not None:
-        return PostgresOpener(where.database, writing, create=where.mode == "rwc", seconds=STARTING_SECONDS if patient else 0.0)
+        return PostgresOpener(where, writing, begin_anew, STARTING_SECONDS if patient else 0.0)
     return SqliteWriter(where, begin_anew) if writing else lambda: SqliteStore(where.path, read_only=True)
 
 
@@ -120,11 +146,13 @@ class SqliteWriter:
 class PostgresOpener:
     """Opens a database; a writer that starts tries for a while, and gives up at once where it is not let in."""
 
-    def __init__(self, database: Target, writing: bool, create: bool, seconds: float) -> None:
-        self._database = database
+    def __init__(self, where: Location, writing: bool, begin_anew: bool, seconds: float) -> None:
+        assert where.database is not None
+        self._database = where.database
         self._seconds = seconds
         self._writing = writing
-        self._create = create
+        self._create = where.mode == "rwc"
+        self._begin_anew = begin_anew
         self._at_start = writing
 
     def __call__(self) -> Store:
@@ -134,7 +162,9 @@ class PostgresOpener:
         deadline = time.monotonic() + self._seconds
         while True:
             try:
-                store = postgres.PostgresStore(self._database, read_only=not self._writing, create=self._create)
+                store = postgres.PostgresStore(
+                    self._database, read_only=not self._writing, create=self._create, begin_anew=self._begin_anew
+                )
             except postgres_connections.Refused as exc:
                 if not at_start:
                     raise
@@ -144,5 +174,5 @@ class PostgresOpener:
                     raise
                 time.sleep(PAUSE_SECONDS)
             else:
-                self._create = False  # a store that vanished must be restored, not silently begun anew
+                self._create = self._begin_anew = False  # a store that vanished must be restored, not silently begun anew
                 return store

@@ -47,7 +47,7 @@ UNKNOWN = "whether the change is kept is unknown: look before you send it again"
 class PostgresStore(SqlStore):
     lags = True
 
-    def __init__(self, target: Target, *, read_only: bool = False, create: bool = True) -> None:
+    def __init__(self, target: Target, *, read_only: bool = False, create: bool = True, begin_anew: bool = False) -> None:
         self._target = target if read_only else target.for_writing()
         self.name = target.name
         self._spare: list[PatientConnection] = []
@@ -56,7 +56,7 @@ class PostgresStore(SqlStore):
         with contextlib.closing(self._target.connect()) as connection, translated_errors(self._target):
             postgres_schema.check_encoding(connection)
             if not read_only:
-                postgres_schema.prepare(connection, create=create)
+                postgres_schema.prepare(connection, create=create, begin_anew=begin_anew)
                 (durable,) = connection.execute(_DURABLE.encode()).fetchone() or ("",)
                 if durable not in ("on", "remote_apply"):
                     raise errors.Doubt(f"the database {self.name} has synchronous_commit {durable!r}; set it to on")

@@ -170,8 +170,8 @@ def translated_errors(where: Target) -> Iterator[None]:
 def no_schema(name: str) -> errors.Doubt:
     """For a role that may not use it there is none either."""
     return errors.Doubt(
-        f"the database {name} has no schema flux_resourceset for this role; start a server with API_MODE=crud on it first,"
-        " or grant USAGE and SELECT"
+        f"the database {name} has no tables of a fleet that this role can see; check DATABASE_URL, grant USAGE and SELECT, or"
+        " restore a backup"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 import uuid
@@ -14,8 +15,15 @@ from flux_resourceset import errors
 from flux_resourceset.store import sql_rows
 from flux_resourceset.store.postgres_connections import LIMITS, Database, PatientConnection, no_schema
 
+log = logging.getLogger(__name__)
+
 LOCK = 0x464C5258  # "FLRX": whoever creates or migrates holds this advisory lock
 MIGRATING_SECONDS = 30.0  # to find a moment in which nobody reads a table that is to be changed
+_LOST = "restore it from a backup, or start once with --begin-anew to give up what was in it"
+_MISSING = (
+    "check DATABASE_URL, or restore it from a backup; for a first installation, start a server once with ?mode=rwc in"
+    " DATABASE_URL and without the SNAPSHOT_FILE of an earlier fleet"
+)
 BRIEFLY = "SET LOCAL lock_timeout = '250ms'"  # those who want to read wait behind whoever waits to change a table
 
 
@@ -48,18 +56,25 @@ def check_encoding(connection: PatientConnection) -> None:
         )
 
 
-def prepare(connection: PatientConnection, *, create: bool, steps: Sequence[str] = _STEPS) -> None:
-    """Leave a whole store of the schema that these lead to, or refuse."""
+def prepare(connection: PatientConnection, *, create: bool, begin_anew: bool = False, steps: Sequence[str] = _STEPS) -> None:
+    """Leave a whole store of the schema that these steps lead to, or refuse.
+
+    `create`: make the tables in a database that has none of ours. `begin_anew`: also in the place of a store that is lost.
+    """
     name, wanted = connection.target.name, len(steps)
     deadline = time.monotonic() + MIGRATING_SECONDS
     while True:
+        if begin_anew and _is_lost(connection):
+            _set_aside(connection)
         version = _version(connection)
         if version == wanted:
             return
-        if version > wanted:
+        if version is not None and version > wanted:
             raise errors.Doubt(f"the database {name} has schema {version}, newer than this program's {wanted}")
-        if version == 0 and not create:
-            raise errors.Doubt(f"there is no store in the database {name} any more; restore it from a backup")
+        if version == 0:
+            raise errors.Doubt(f"the database {name} has lost its fleet: the tables are there and empty; {_LOST}")
+        if version is None and not (create or begin_anew):
+            raise errors.Doubt(f"there is no fleet in the database {name}; {_MISSING}")
         try:
             _migrate(connection, steps)
         except psycopg.errors.LockNotAvailable:
@@ -69,17 +84,44 @@ def prepare(connection: PatientConnection, *, create: bool, steps: Sequence[str]
             time.sleep(0.1)
 
 
-def _version(connection: PatientConnection) -> int:
-    there = "SELECT 1 FROM pg_tables WHERE schemaname = 'flux_resourceset' AND tablename = 'migrations'"
-    if connection.script(there) == [None]:
+def _version(connection: PatientConnection) -> int | None:
+    """Return the number of the schema; 0 where the tables hold none, and None where there are no tables of ours."""
+    tables = connection.execute(b"SELECT tablename FROM pg_tables WHERE schemaname = 'flux_resourceset'").fetchall()
+    if not tables:
+        return None
+    if ("migrations",) not in tables:
         return 0
     (number,) = connection.execute(b"SELECT max(number) FROM flux_resourceset.migrations").fetchone() or (None,)
     return number or 0
 
 
+def _is_lost(connection: PatientConnection) -> bool:
+    """Whether tables of ours do not hold a whole fleet. One of another release is never lost."""
+    version = _version(connection)
+    if version != SCHEMA_VERSION:
+        return version == 0
+    try:
+        connection.script(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {LIMITS}")
+        sql_rows.check_whole(Database(connection), connection.target.name)
+    except (errors.Doubt, psycopg.errors.UndefinedTable):
+        return True
+    finally:
+        connection.script("ROLLBACK")
+    return False
+
+
+def _set_aside(connection: PatientConnection) -> None:
+    """Rename the schema of a lost store, so that an administrator can still look at what is left of it."""
+    connection.script(f"BEGIN; {LIMITS}; SELECT pg_advisory_xact_lock({LOCK})")
+    taken = connection.execute(b"SELECT nspname FROM pg_namespace WHERE nspname LIKE 'flux\\_resourceset\\_lost\\_%'").fetchall()
+    name = f"flux_resourceset_lost_{len(taken) + 1}"
+    connection.script(f"ALTER SCHEMA flux_resourceset RENAME TO {name}; COMMIT")
+    log.warning("a lost store was set aside", extra={"schema": name})
+
+
 def _migrate(connection: PatientConnection, steps: Sequence[str]) -> None:
     connection.script(f"BEGIN; {LIMITS}; {BRIEFLY}; SELECT pg_advisory_xact_lock({LOCK})")
-    version = _version(connection)
+    version = _version(connection) or 0
     if version:
         connection.script("SELECT FROM identity FOR UPDATE")  # a writer of the release before has to end first
     else:

@@ -61,6 +61,7 @@ TABLES = (
 
 def copy(source: Connection, target: Connection, epoch: str, progress: Progress) -> None:
     """Everything that a store holds, under an epoch of its own, in the place of everything that the other one holds."""
+    before = sql_rows.identity(target)
     for table in reversed(TABLES):
         target.execute(f"DELETE FROM {table.name}")  # noqa: S608  # names from above
     for table in TABLES:
@@ -71,9 +72,10 @@ def copy(source: Connection, target: Connection, epoch: str, progress: Progress)
             pass
         if arrived.value != sent.value:
             raise errors.Doubt(f"the {table.name} that arrived are not those that were sent; nothing was copied")
-    before, whose = sql_rows.identity(target), sql_rows.identity(source)
+    now = sql_rows.standing(source)
     # whoever follows what was there is to take this for its successor
-    sql_rows.write_identity(target, whose._replace(epoch=epoch, replaced=(*before.replaced, before.epoch)))
+    sql_rows.write_identity(target, now.whose._replace(epoch=epoch, replaced=(*before.replaced, before.epoch)))
+    sql_rows.register_head(target, now.end.revision, now.end.hash)
 
 
 class _Digest:

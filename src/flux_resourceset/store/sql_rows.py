@@ -60,27 +60,48 @@ class End(NamedTuple):
 class Standing(NamedTuple):
     whose: Identity
     end: End
+    registered: tuple[int, str]  # revision and hash of the log's end, as the last writer registered them
 
     @property
     def head(self) -> Head:
         return Head(self.whose.epoch, self.end.revision, self.end.hash)
 
+    @property
+    def fault(self) -> str:
+        """How the log differs from what the last writer registered; empty if it does not."""
+        if self.registered == self.end[:2]:
+            return ""
+        return f"its log ends at revision {self.end.revision}, and the last writer registered revision {self.registered[0]}"
+
 
 _STANDING = (
-    "SELECT epoch, replaced, opened, base, base_hash, base_documents, base_time, base_digest, revision, hash, documents"
+    "SELECT epoch, replaced, opened, base, base_hash, base_documents, base_time, base_digest, head, head_hash, revision, hash,"
+    " documents"
     " FROM identity LEFT JOIN (SELECT revision, hash, documents FROM entries ORDER BY revision DESC LIMIT 1) AS newest ON true"
 )
 
 
 def standing(db: Connection) -> Standing:
-    """Whose log it is, and where it ends; one without entries ends at its base."""
+    """Read identity and end of the log; Doubt if the log is not the one that the last writer registered."""
+    found = recorded(db)
+    if found.fault:
+        raise errors.Doubt(f"the database has lost data: {found.fault}; restore a backup")
+    return found
+
+
+def recorded(db: Connection) -> Standing:
+    """Read identity and end of the log as they are; a log without entries ends at its base."""
     row = db.execute(_STANDING).fetchone()
     if row is None:
         raise errors.Doubt("the database has lost its identity; restore a backup")
     whose = Identity(row[0], _names(row[1]), *row[2:8])
-    if row[8] is None:
-        return Standing(whose, End(whose.base, whose.base_hash, whose.base_documents))
-    return Standing(whose, End(*row[8:]))
+    end = End(whose.base, whose.base_hash, whose.base_documents) if row[10] is None else End(*row[10:])
+    return Standing(whose, end, (row[8], row[9]))
+
+
+def register_head(db: Connection, revision: int, hash: str) -> None:
+    """Store where the log ends, so that a log that later lost entries is noticed."""
+    db.execute("UPDATE identity SET head = ?, head_hash = ?", (revision, hash))
 
 
 def head(db: Connection) -> Head:
@@ -111,7 +132,7 @@ def goes_on(db: Connection, now: Standing, known: Head) -> bool:
 
 def check_whole(db: Connection, path: object) -> None:
     """The log has no gaps, and the documents are those that it speaks of. Grows with documents, and a little with the log."""
-    whose, newest = standing(db)
+    whose, newest, _ = standing(db)
     base = whose.base
     first, count = db.execute("SELECT min(revision), count(*) FROM entries").fetchone()
     if newest.revision - base != count or (count and first != base + 1):

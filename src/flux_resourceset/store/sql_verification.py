@@ -51,12 +51,13 @@ def verified(db: Connection) -> Verified:
         _compare(db, state)
     except _Wrong as wrong:
         fault = wrong.fault
-    return Verified(sql_rows.identity(db).base, sql_rows.end(db).revision, documents, fault)
+    there = sql_rows.recorded(db)
+    return Verified(there.whose.base, there.end.revision, documents, fault)
 
 
 def _base(db: Connection) -> State:
     """What the log begins with: nothing, or what all of it undone leaves."""
-    whose = sql_rows.identity(db)
+    whose = sql_rows.recorded(db).whose
     (seal,) = db.execute("SELECT seal FROM identity").fetchone()
     if seal != whose.seal or db.execute("SELECT count(*) FROM identity").fetchone() != (1,):
         raise _Wrong(whose.base, "the identity of the store is not the one that was sealed")
@@ -72,7 +73,8 @@ def _base(db: Connection) -> State:
 
 
 def _replay(db: Connection, state: State) -> None:
-    whose = sql_rows.identity(db)
+    there = sql_rows.recorded(db)
+    whose = there.whose
     revision, hash = whose.base, whose.base_hash
     made, (tombstones, forgone) = Runs(db.stream(_CHANGES)), sql_names.found(db)
     for row in db.stream(_ENTRIES):
@@ -93,6 +95,8 @@ def _replay(db: Connection, state: State) -> None:
         if Found(list(tombstones.of(revision)), list(forgone.of(revision))) != found:
             raise _Wrong(revision, "the tombstones that it found are not those that were there")
     _check_strays(db, whose.base, revision)
+    if there.fault:
+        raise _Wrong(revision, there.fault)
 
 
 def _check_strays(db: Connection, base: int, end: int) -> None:
@@ -147,7 +151,7 @@ def _compare(db: Connection, state: State) -> None:
         wrong.append(Fault(revision, f"{kind} {id!r} is missing"))
     there = sql_names.names(db)
     wrong += _unlike(there.tombstones, state.names.tombstones)
-    end = sql_rows.end(db).revision
+    end = sql_rows.recorded(db).end.revision
     unlike = sorted(there.forgone ^ state.names.forgone)
     wrong += [Fault(end, f"whether {kind} {id!r} may be done without is not what the log leads to") for kind, id in unlike]
     wrong += [Fault(end, applied_to_nothing(*key)) for key in sql_applied.strays(db)]

@@ -21,6 +21,7 @@ from flux_resourceset.store import (
     sql_rows,
 )
 from flux_resourceset.store.sql_connection import Connection
+from flux_resourceset.store.sql_rows import End
 
 _encode = msgspec.json.Encoder().encode
 
@@ -31,12 +32,17 @@ _FAST = 1  # the level of zlib: an answer about ten thousand clusters shrinks to
 
 
 def append(db: Connection, entry: Entry, hash: str | None = None) -> str:
-    """Documents and log of an entry, on top of what is there; the hash of the log's new end."""
-    end = sql_rows.end(db)
+    """Write documents and log of an entry, and register the new end of the log; return the hash of that."""
+    end = _append(db, sql_rows.end(db), entry, hash)
+    sql_rows.register_head(db, end.revision, end.hash)
+    return end.hash
+
+
+def _append(db: Connection, end: End, entry: Entry, hash: str | None = None) -> End:
     if entry.revision != end.revision + 1:
         raise errors.Doubt(f"revision {entry.revision} cannot follow revision {end.revision}; try again")
-    hash = hash or changes.chained(end.hash, entry)
-    _write_entry(db, entry, hash, end.documents + _growth(entry))
+    end = End(entry.revision, hash or changes.chained(end.hash, entry), end.documents + _growth(entry))
+    _write_entry(db, entry, end)
     bodies: list[tuple[str, str, int, bytes]] = []
     db.executemany(
         "INSERT INTO changes (revision, position, kind, id, operation, before, after, previous, lead, trail)"
@@ -52,7 +58,7 @@ def append(db: Connection, entry: Entry, hash: str | None = None) -> str:
     )
     sql_applied.drop(db, gone)
     sql_names.carry_out(db, entry)
-    return hash
+    return end
 
 
 def _growth(entry: Entry) -> int:
@@ -82,7 +88,7 @@ def change_row(operation: changes.Operation, there: tuple[bytes, int] | None, af
     return operation, delta.before, delta.after, previous, delta.lead, delta.trail
 
 
-def _write_entry(db: Connection, entry: Entry, hash: str, documents: int) -> None:
+def _write_entry(db: Connection, entry: Entry, end: End) -> None:
     db.execute(
         "INSERT INTO entries (revision, time, actor, on_behalf_of, request_id, reason, forced, retired, forgone, vanished,"
         " documents, hash, reverts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -97,8 +103,8 @@ def _write_entry(db: Connection, entry: Entry, hash: str, documents: int) -> Non
             _encode(entry.decommissioned) if entry.decommissioned else None,
             _encode(entry.forgone) if entry.forgone else None,
             _encode(entry.vanished) if entry.vanished else None,
-            documents,
-            hash,
+            end.documents,
+            end.hash,
             entry.reverts,
         ),
     )
@@ -109,14 +115,16 @@ def _write_entry(db: Connection, entry: Entry, hash: str, documents: int) -> Non
 
 def write_whole(db: Connection, whole: Snapshot, history: Iterable[Entry]) -> None:
     """A fleet, which its log leads to, in the place of everything."""
+    before = sql_rows.identity(db)
     beside = ("tombstones", "forgone", "memos", "applied")
     for table in ("tombstones_before", "forgone_before", "changes", "entries", "documents", *beside):
         db.execute(f"DELETE FROM {table}")  # noqa: S608  # names from the lines above
-    before = sql_rows.identity(db)
     replaced = (*before.replaced, before.epoch)
     sql_rows.write_identity(db, sql_rows.Identity(whole.epoch, replaced, before.opened, 0, "", 0, "", ""))
+    end = End(0, "", 0)
     for entry in history:
-        append(db, entry)
+        end = _append(db, end, entry)
+    sql_rows.register_head(db, end.revision, end.hash)
     there = sql_rows.snapshot(db)
     check_led_to(whole, there.revision, there.documents, there.tombstones)
 

@@ -39,6 +39,7 @@ def convert(db: Connection, path: object, version: int) -> None:
     _check_names(db, path, names, version)
     for key, body in db.execute("SELECT key, body FROM memos").fetchall():
         db.execute("UPDATE memos SET body = ? WHERE key = ?", (sql_writes.packed(body), key))
+    sql_rows.register_head(db, *sql_rows.recorded(db).end[:2])  # the hashes may be new
     sql_rows.write_identity(db, sql_rows.identity(db))
 
 

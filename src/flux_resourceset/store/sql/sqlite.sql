@@ -8,7 +8,9 @@ CREATE TABLE identity (
     base_documents INTEGER NOT NULL DEFAULT 0, -- how many there were then
     base_time TEXT NOT NULL DEFAULT '', -- of the entry that was the last one then
     base_digest TEXT NOT NULL DEFAULT '', -- of all documents and tombstones then, and of what could be done without
-    seal TEXT NOT NULL DEFAULT '' -- a digest of this row
+    seal TEXT NOT NULL DEFAULT '', -- a digest of the columns above
+    head INTEGER NOT NULL DEFAULT 0, -- the revision at which the log ends, registered with every commit
+    head_hash TEXT NOT NULL DEFAULT '' -- of the log up to there
 ) STRICT;
 
 CREATE TABLE documents (
