@@ -122,6 +122,37 @@ def test_a_snapshot_of_another_path_is_foreign(kept: Path, tmp_path_factory: pyt
     assert f"the snapshot file {other / 'snapshot'} is of another store" in line
 
 
+def step_back(directory: Path) -> None:
+    """Write to the store, and then put the database back as it was before; the snapshot holds the newer state."""
+    shutil.copytree(directory, directory / "backup")
+    with live.serving(directory, **settings(directory)) as server, server.client() as api:
+        assert api.post("/namespaces", json=namespace("late")).status_code == 201
+        assert server.stop() == 0
+    for file in directory.glob("fleet.db*"):
+        file.unlink()
+    for file in (directory / "backup").glob("fleet.db*"):
+        shutil.copy(file, directory)
+
+
+def test_a_writer_does_not_start_on_a_database_older_than_its_snapshot(kept: Path) -> None:
+    step_back(kept)
+    line = failed(kept, **settings(kept))
+    for part in ("the database has stepped back", str(kept / "snapshot"), "remove the file"):
+        assert part in line
+    (kept / "snapshot").unlink()
+    with live.serving(kept, **settings(kept)) as server, server.client() as api:
+        assert api.get("/namespaces/late").status_code == 404
+
+
+def test_a_reader_serves_an_older_database_once_a_writer_was_started_on_it(kept: Path) -> None:
+    step_back(kept)
+    with live.serving(kept, "/health", API_MODE="read-only", **settings(kept)) as reader, reader.client(live.READ) as api:
+        assert_problem(api.get(POLL), 503, "unavailable")
+        with live.serving(kept):
+            live.until(lambda: api.get(POLL).status_code == 200)
+            assert len(api.get(POLL).json()["inputs"]) == 3
+
+
 def test_wrong_settings_are_named(tmp_path: Path) -> None:
     assert "SNAPSHOT_FILE" in failed(tmp_path, STORE_BACKEND="memory", **settings(tmp_path))
     for wrong in ("-1", "soon", "1.5"):

@@ -101,6 +101,13 @@ def test_the_certificate_of_the_database_is_verified_with_the_authority_and_noth
     assert "PGSSLROOTCERT" not in environment(plain["flux-api-read"])
 
 
+def test_only_the_writers_of_a_first_installation_may_begin_a_fleet(tmp_path: Path) -> None:
+    for first, expected in ((False, {None}), (True, {"rwc", None})):
+        found = pod_specs(rendered_with({"postgres": {"existingSecret": "mine", "firstInstallation": first}}, tmp_path))
+        modes = {name: environment(found[name]).get("DATABASE_MODE") for name in SERVERS}
+        assert (set(modes.values()), modes["flux-api-read"]) == (expected, None)
+
+
 # Readers and writers
 
 
@@ -182,6 +189,7 @@ def test_pods_may_call_name_servers_and_the_database_and_on_sqlite_nobody(tmp_pa
     [
         ("crud.replicas=2", "crud.replicas is more than 1 on SQLite"),
         ("read.autoscaling.enabled=true", "read.autoscaling needs PostgreSQL"),
+        ("postgres.firstInstallation=true", "postgres.firstInstallation and postgres.maxStaleness are for PostgreSQL"),
         ("topologySpread=DoNotSchedule", "topologySpread=DoNotSchedule needs PostgreSQL"),
         ("postgres.readers.existingSecret=a", "readers and writers would have different databases"),
         ("postgres.maxStaleness=60", "are for PostgreSQL"),

@@ -23,8 +23,8 @@
 {{- if or $postgres.readers.existingSecret $postgres.readers.url -}}
 {{- fail "postgres.readers is set and postgres is not: readers and writers would have different databases; set postgres.existingSecret" -}}
 {{- end -}}
-{{- if or $postgres.tls.mode $postgres.tls.caSecret $postgres.maxStaleness -}}
-{{- fail "postgres.tls and postgres.maxStaleness are for PostgreSQL: set postgres.existingSecret too" -}}
+{{- if or $postgres.tls.mode $postgres.tls.caSecret $postgres.maxStaleness $postgres.firstInstallation -}}
+{{- fail "postgres.tls, postgres.firstInstallation and postgres.maxStaleness are for PostgreSQL: set postgres.existingSecret too" -}}
 {{- end -}}
 {{- if gt (int $values.crud.replicas) 1 -}}
 {{- fail "crud.replicas is more than 1 on SQLite: one writer at a time, because the file is on a volume of one node; set postgres.existingSecret for more" -}}
@@ -64,6 +64,10 @@
       name: {{ $login.secret | quote }}
       key: {{ $postgres.urlKey | quote }}
   {{- end }}
+{{- if and (eq .mode "crud") $postgres.firstInstallation }}
+- name: DATABASE_MODE # begins a fleet where there is none
+  value: rwc
+{{- end }}
 {{- if and $login.url $login.secret }}
 - name: DATABASE_PASSWORD_FILE # read again for every connection, so that a new password needs no restart
   value: /postgres/password
