@@ -169,6 +169,62 @@ def test_a_store_that_vanished_is_not_silently_begun_anew(url: str, server: post
         server.execute("ALTER SCHEMA elsewhere RENAME TO flux_resourceset", name(url))
 
 
+# Stores that are lost
+
+LOSSES = {
+    "tables without rows": f"TRUNCATE migrations, {', '.join(postgres_server.TABLES)}",
+    "no identity": "TRUNCATE identity",
+    "a log that lost its newest entry": "DELETE FROM changes WHERE revision = 2; DELETE FROM entries WHERE revision = 2",
+    "documents that are gone": "DELETE FROM documents",
+    "a table that is gone": "DROP TABLE documents",
+    "no record of the schema": "DROP TABLE migrations",
+}
+
+
+def lose(url: str, loss: str) -> None:
+    with opened(url) as store:
+        commit(store, entry(1, create("n", "a")), entry(2, create("n", "b")))
+    with asking(url) as db:
+        db.execute(LOSSES[loss].encode())
+
+
+@pytest.mark.parametrize("create_tables", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_lost_store_is_refused_also_by_who_may_create_one(bare: str, loss: str, create_tables: bool) -> None:
+    lose(bare, loss)
+    with pytest.raises(errors.Doubt), opened(bare, create=create_tables) as store:
+        store.snapshot()
+    with pytest.raises(errors.Doubt), opened(bare, read_only=True) as reader:
+        reader.snapshot()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_what_is_left_of_a_lost_store_is_set_aside(bare: str, server: postgres_server.Server, loss: str) -> None:
+    for number in (1, 2):
+        lose(bare, loss)
+        with opened(bare, create=False, begin_anew=True) as store:
+            assert (store.head().revision, store.verified().fault) == (0, None)
+        kept = f"SELECT 1 FROM pg_tables WHERE schemaname = 'flux_resourceset_lost_{number}'"
+        assert server.execute(kept, name(bare))
+    server.execute("DROP SCHEMA flux_resourceset_lost_1 CASCADE; DROP SCHEMA flux_resourceset_lost_2 CASCADE", name(bare))
+
+
+def test_a_whole_store_is_never_begun_anew(bare: str) -> None:
+    with opened(bare) as store:
+        commit(store, entry(1, create("n", "a")))
+        before = store.head()
+    with opened(bare, begin_anew=True) as store:
+        assert store.head() == before
+
+
+def test_a_store_is_made_only_where_that_was_asked_for(bare: str, server: postgres_server.Server) -> None:
+    with pytest.raises(errors.Doubt, match=r"there is no fleet in the database .*mode=rwc"):
+        PostgresStore(postgres_connections.target(bare), create=False)
+    assert server.execute("SELECT 1 FROM pg_namespace WHERE nspname = 'flux_resourceset'", name(bare)) == []
+    with opened(bare, create=False, begin_anew=True) as store:
+        assert store.head().revision == 0
+
+
 # Who, and in which words
 
 

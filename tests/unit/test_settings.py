@@ -255,6 +255,32 @@ def test_backend_and_url_must_agree(backend: str, url: str, words: str) -> None:
         read(STORE_BACKEND=backend, DATABASE_URL=url)
 
 
+@pytest.mark.parametrize(
+    ("url", "variable", "mode"),
+    [
+        ("postgresql://h/d", "", "rw"),
+        ("postgresql://h/d", "rwc", "rwc"),
+        ("postgresql://h/d?mode=rwc", "", "rwc"),
+        ("postgresql://h/d?sslmode=require&mode=rw&connect_timeout=5", "rwc", "rw"),
+        ("postgresql://?m%6fde=rwc", "", "rwc"),
+        ("sqlite://x.db", "rw", "rw"),
+        ("sqlite://x.db?mode=rwc", "rw", "rwc"),
+        ("sqlite://x.db", "", "rwc"),
+    ],
+)
+def test_the_mode_is_that_of_the_url_or_else_of_its_own_variable(url: str, variable: str, mode: str) -> None:
+    assert read(DATABASE_URL=url, DATABASE_MODE=variable).store.mode == mode
+
+
+@pytest.mark.parametrize(
+    ("url", "variable"),
+    [("postgresql://h/d?mode=ro", ""), ("postgresql://h/d", "create"), ("postgresql://h/d?mode=x", "rw"), ("sqlite://x", "x")],
+)
+def test_an_unknown_mode_is_refused_with_those_that_there_are(url: str, variable: str) -> None:
+    with pytest.raises(errors.StartupError, match="it must be one of rwc, rw"):
+        read(DATABASE_URL=url, DATABASE_MODE=variable)
+
+
 def test_settings_are_shown_without_a_password(tmp_path: Path) -> None:
     found = read(DATABASE_URL="postgresql://u:hush-hush@h/d?passfile=x", DATABASE_PASSWORD_FILE=str(tmp_path / "file"))
     assert "hush" not in repr(found)
