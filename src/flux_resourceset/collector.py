@@ -1,7 +1,7 @@
 """When Python's garbage collector runs in a server: often, and over so few objects that no poll waits for it.
 
-A full collection looks at every object while nothing else runs, which takes 100 ms and more for ten thousand clusters. So the
-fleet is frozen once it is loaded: later collections leave it out. What is written afterwards is frozen in turn, in portions,
+A full collection looks at every object while nothing else runs, which can take 100 ms for ten thousand clusters. So the fleet
+is frozen once it is loaded: later collections leave it out. What is written afterwards is frozen in turn, in portions,
 each time right after a collection that has proved it to be in use; garbage is never frozen. Frozen objects are still freed as
 soon as nothing refers to them, but a cycle among them is not. That is why requests and connections must not leave cycles.
 """
@@ -20,7 +20,7 @@ _FULL = 2  # the oldest generation
 
 
 def hold_back() -> None:
-    """No full collections from now on: while a fleet is loaded, they would find nothing and take half of the time."""
+    """No full collections from now on: while a fleet is loaded, they would look at all of it again and again."""
     _after(_NEVER)
 
 
