@@ -9,6 +9,7 @@ with nothing running, measured in the same run.
 from __future__ import annotations
 
 import argparse
+import collections
 import contextlib
 import http.client
 import json
@@ -31,6 +32,7 @@ from flux_resourceset import transfer  # noqa: E402
 CLUSTERS = 10_000
 BAR = 100.0  # milliseconds, for any poll, whatever runs
 QUIET_SECONDS = 3.0
+IDLE = 200  # connections
 
 WRITE = servers.WRITE
 
@@ -50,6 +52,7 @@ class Request(NamedTuple):
     path: str
     token: str = servers.READ
     body: Callable[[], bytes] = lambda: b""
+    times: int = 1  # if more than one, each on a connection of its own, which stays idle for a while after the answer
 
     @property
     def writes(self) -> bool:
@@ -106,13 +109,18 @@ def _unknown_names() -> bytes:
     return json.dumps({"operations": [], **{f"n{number:070}": 0 for number in range(99_000)}}).encode()
 
 
-def _patch_all() -> bytes:
+def _patch_all(*more: Body) -> bytes:
     return _operations(
         {
             "op": "patch-values", "kind": "platform_components", "id": generated.EVERYWHERE, "selector": "tier=edge",
             "values": {"replicaCount": str(time.monotonic_ns())},
-        }
+        },
+        *more,
     )  # fmt: skip
+
+
+def _refused_at_the_end() -> bytes:
+    return _patch_all({"op": "create", "kind": "platform_components", "id": generated.EVERYWHERE, "document": {}})
 
 
 DRY = "/batch?dry_run=true"
@@ -129,6 +137,7 @@ REQUESTS = (
     Request("dry run: 9,000 that match nothing", "POST", DRY, body=lambda: _selectors(lambda n: f"no{n}", 9_000)),
     Request("dry run: 1,000 x 60 dependencies", "POST", DRY, WRITE, _dense_catalog),
     Request("dry run: patch every cluster", "POST", DRY, body=_patch_all),
+    Request("dry run: patch every cluster, refused", "POST", DRY, body=_refused_at_the_end),
     Request("dry run: 3,000 wrong labels", "POST", DRY, body=_wrong_labels),
     Request("dry run: 64 MiB of [],", "POST", DRY, WRITE, lambda: b'{"operations":[' + b"[]," * 21_000_000 + b"[]]}"),
     Request("dry run: 8 MiB of unknown names", "POST", DRY, WRITE, _unknown_names),
@@ -136,6 +145,7 @@ REQUESTS = (
     Request("import of 9,999 clusters", "POST", "/import?merge=true", WRITE, _whole_fleet),
     Request("change log, entries of 10,000", "GET", "/changes?limit=10"),
     Request("export with history", "GET", "/export?history=true"),
+    Request("10,000 requests with a wrong token", "GET", "/clusters", "wrong", times=10_000),
 )
 
 
@@ -203,6 +213,8 @@ def polling(port: int) -> Any:
 
 def asked(port: int, request: Request, body: bytes) -> Asked:
     began = time.perf_counter()
+    if request.times > 1:
+        return Asked(asked_often(port, request), time.perf_counter() - began)
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     with contextlib.closing(connection):
         headers = {"Authorization": f"Bearer {request.token}", "Content-Type": "application/json"}
@@ -214,6 +226,22 @@ def asked(port: int, request: Request, body: bytes) -> Asked:
         while answer.read(1 << 20):
             pass
         return Asked(answer.status, time.perf_counter() - began)
+
+
+def asked_often(port: int, request: Request) -> int:
+    """The last status."""
+    text = f"{request.method} {request.path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {request.token}\r\n\r\n".encode()
+    idle = collections.deque[socket.socket]()
+    for _ in range(request.times):
+        connection = socket.create_connection(("127.0.0.1", port), timeout=60)
+        connection.sendall(text)
+        answer = connection.recv(65536)
+        idle.append(connection)
+        if len(idle) > IDLE:
+            idle.popleft().close()
+    for connection in idle:
+        connection.close()
+    return int(answer.split()[1])
 
 
 def measured(home: Path, names: list[str]) -> int:

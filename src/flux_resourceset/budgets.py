@@ -16,20 +16,21 @@ class Budget:
         self._seconds = seconds
         self._clock = clock
         self._deadline = clock() + seconds
-        self._stopped: errors.Refusal | None = None
+        self._stopped: Callable[[], errors.Refusal] | None = None
 
     def spend(self, steps: float = 1) -> None:
         """One step is a look at one document, or at one edge between two."""
         self._left -= steps
         if self._stopped is not None:
-            raise self._stopped
+            raise self._stopped()
         if self._left < 0:
             raise errors.TooExpensive(f"this takes more than {self._steps:,} steps over clusters and documents; {_REMEDY}")
         if self._clock() > self._deadline:
             raise errors.TooExpensive(f"this takes longer than {self._seconds:g} seconds; {_REMEDY}")
 
-    def stop(self, reason: errors.Refusal) -> None:
-        """From now on spending raises this."""
+    def stop(self, reason: Callable[[], errors.Refusal]) -> None:
+        """From now on spending raises this. Each time a new one: a refusal that was raised refers to frames, and those to the
+        budget, so the budget must not refer to the refusal."""
         self._stopped = reason
 
 

@@ -59,6 +59,17 @@ class Error(Exception):
     """The root of what the server raises on purpose; the command line and the render engine have failures of their own."""
 
 
+def drop_frames(exc: BaseException) -> None:
+    """Drop the tracebacks of an exception and of its causes. They hold every frame that it passed, and so a whole draft; when a
+    frame refers to the exception in turn, for example through a task, only the garbage collector would free them."""
+    chain = [exc]
+    while chain:
+        each = chain.pop()
+        each.__traceback__ = None
+        chain += [cause for cause in (each.__cause__, each.__context__) if cause is not None]
+        each.__cause__ = each.__context__ = None
+
+
 class StartupError(Error):
     pass
 

@@ -94,7 +94,7 @@ class Ledger:
                 self._dry_run_threads, self._rehearse, self._draft(still, budget), _Task(work, origin, explain, consent)
             )
         except asyncio.CancelledError:
-            budget.stop(errors.Unavailable("nobody waits for this any more"))
+            budget.stop(_abandoned)
             raise
         finally:
             self._rehearsing.discard(budget)
@@ -116,7 +116,7 @@ class Ledger:
         """Whoever waits for one is told so at once, and none begins any more."""
         self._stopping = True
         for budget in self._rehearsing:
-            budget.stop(_stops())
+            budget.stop(_stops)
 
     async def _wait_for_slot(self) -> None:
         try:
@@ -178,7 +178,10 @@ class Ledger:
         task = asyncio.ensure_future(writing)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        finally:
+            del task  # a refusal refers to this frame, and the task to the refusal
 
     async def _write(self, task: _Task[T], budget: Budget | None) -> tuple[Outcome[T], bytes]:
         run = functools.partial(asyncio.get_running_loop().run_in_executor, self._writer)
@@ -343,6 +346,10 @@ class Ledger:
 
 def _stops() -> errors.Unavailable:
     return errors.Unavailable("the server stops; ask again")
+
+
+def _abandoned() -> errors.Unavailable:
+    return errors.Unavailable("nobody waits for this any more")
 
 
 def _finished(draft: drafts.Draft, origin: Origin, now: datetime.datetime) -> Entry | None:

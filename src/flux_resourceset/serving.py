@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import select
@@ -18,7 +17,7 @@ from collections.abc import Iterator
 import uvicorn
 import uvloop
 
-from flux_resourceset import errors, openapi, settings, starting, tokens
+from flux_resourceset import collector, errors, openapi, settings, starting, tokens
 from flux_resourceset.http import app, feed, listening, metrics, ordinary, poll, unread, workers
 from flux_resourceset.ledger import Ledger
 
@@ -28,12 +27,6 @@ DRAIN_SECONDS = 8  # to finish requests in flight; with the rest of the way out 
 TAKE_IN_SECONDS = 0.5  # to accept whoever waits for that, and then a moment to read what they sent
 READ_SECONDS = 0.05
 LAST_SECONDS = 9  # to be gone: a thread in a long computation, or waiting for a lock, would keep the process
-
-# A full garbage collection walks every object while nobody else runs: 100 ms for a request over ten thousand clusters. So it
-# does not begin by itself; what is young is collected as ever, and the rest now and then, when there is little of it.
-NEVER = 1_000_000_000
-TIDY_PERIODS = 12  # half a minute
-QUICK_OBJECTS = 50_000  # some milliseconds
 
 SWITCH_SECONDS = 0.001  # how long a thread may compute while another one, such as that of the polls, wants its turn
 
@@ -53,8 +46,7 @@ def listen(host: str, port: int) -> socket.socket:
 def prepare() -> None:
     """Before the fleet is loaded: polls do not wait long for what other threads and the garbage collector do."""
     sys.setswitchinterval(SWITCH_SECONDS)
-    youngest, second, _ = gc.get_threshold()  # by generation
-    gc.set_threshold(youngest, second, NEVER)
+    collector.hold_back()
 
 
 def run(
@@ -66,8 +58,7 @@ def run(
     worker: workers.Worker | None = None,
 ) -> None:
     """Serve until a signal ends it; `document`: an OpenAPI document in the place of the one made from the kinds."""
-    gc.collect()
-    gc.freeze()  # the documents stay: do not walk them again and again
+    collector.freeze_loaded()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(configured, ledger, known, document, listener, worker))
 
@@ -196,15 +187,5 @@ def _join(worker: workers.Worker, measures: metrics.Metrics, ledger: Ledger) -> 
 
 async def _sweep(server: listening.Server) -> None:
     while True:
-        for _ in range(TIDY_PERIODS):
-            await asyncio.sleep(ordinary.IDLE_SECONDS / 2)
-            server.sweep()
-        _tidy()
-
-
-def _tidy() -> None:
-    """Collect what refers to itself, as long as that is quick; many objects are documents that came in, and these stay."""
-    if len(gc.get_objects(generation=2)) <= QUICK_OBJECTS:
-        gc.collect()
-    else:
-        gc.freeze()
+        await asyncio.sleep(ordinary.IDLE_SECONDS / 2)
+        server.sweep()

@@ -293,6 +293,7 @@ class Gate:
         async def refuse(refusal: errors.Refusal) -> None:
             response = problems.response(refusal, scope["state"]["request_id"])
             response.raw_headers += revisions.header(self._follower, scope)
+            errors.drop_frames(refusal)  # before the client reads the answer, which may take long
             await response(scope, receive, send)
 
         route = "none"
@@ -313,11 +314,12 @@ class Gate:
                 ending = errors.Unavailable("the server stops; a write may have been carried out: look before you send it again")
                 status = ending.status
                 await refuse(ending)
-        except Exception:
+        except Exception as defect:
             log.exception("a request failed", extra={"request_id": scope["state"]["request_id"]})
             failure = errors.Internal("this is a defect of the server; its log has the details under the request id")
             if begun:
                 raise
+            errors.drop_frames(defect)
             await refuse(failure)
         finally:
             # a stream is answered once it begins, however long it goes on

@@ -65,6 +65,11 @@ class Intake:
         if self._turn is not None:
             self._turn.cancel()
 
+    def close(self) -> None:
+        """Hand on nothing more, and refer to the protocol no longer: the two would keep each other from being freed."""
+        self.drop()
+        self._hand_on = _discard
+
     def _next(self) -> None:
         self._turn = None
         if not self._held:
@@ -82,6 +87,14 @@ class Intake:
             self._transport.pause_reading()
             if not self._held and self._turn is None:
                 self._turn = self._loop.call_soon(self._next)
+
+
+def _discard(data: bytes) -> None:
+    """Of a connection that is gone."""
+
+
+def _nothing() -> None:
+    """What an answer that will not be given calls at its end."""
 
 
 class Brought(NamedTuple):
@@ -220,9 +233,12 @@ class OrdinaryProtocol(HttpToolsProtocol):
         if self._listening is not None:
             self._listening.cancel()
         self._unread.connections.discard(self.transport)
-        self._intake.drop()
+        self._intake.close()
+        for cycle, _ in self.pipeline:
+            cycle.on_response = _nothing  # as uvicorn does for a request that was begun: it refers to the protocol
         self.pipeline.clear()
         super().connection_lost(exc)
+        self._unset_keepalive_if_required()  # uvicorn leaves it running after a reset, and with it the connection's memory
         if self._running is not None and not self._running.response_complete:  # uvicorn tells only the request that came last
             self._running.disconnected = True
             self._running.message_event.set()
@@ -232,7 +248,7 @@ class OrdinaryProtocol(HttpToolsProtocol):
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's closes always
         """Whether the connection stays: whoever has said everything may still listen, so whole requests are answered first."""
         if self.pipeline and self.pipeline[0][0].more_body:
-            self.pipeline.popleft()  # the newest was cut off
+            self.pipeline.popleft()[0].on_response = _nothing  # the newest was cut off
         if self._running is None or self._running.response_complete or self._running.more_body:
             return False
         if self._running.scope["extensions"][TRANSPORT]["is_endless"]:

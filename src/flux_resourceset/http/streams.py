@@ -160,6 +160,7 @@ class Stream:
             self._held_since = None
             if not reading.cancel() and not reading.cancelled() and reading.exception() is None:
                 self._tail.give_back(reading.result())
+            del reading  # a refusal refers to this frame, and its task to the refusal
 
     async def _send_page(self, page: Page | None) -> None:
         if page is None:  # folded away, or replaced, just now

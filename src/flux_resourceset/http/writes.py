@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from flux_resourceset import changes, errors, guards, json_pieces, ledger, operations, plans
@@ -105,7 +104,7 @@ async def plan(
     """The answer to a dry run: nothing is written, and a read token is enough."""
     full, cluster = messages.flag(params, "full"), params.get("cluster")
     rehearsal = of.rehearse(work, messages.origin(request), dry_run_budget(), explain, consent(request))
-    outcomes = [await _while_listening(request, rehearsal)]
+    outcomes = [await long_answers.while_listening(request.receive, rehearsal)]
     return await long_answers.json_answer(request, _planned(outcomes, results, full, cluster))
 
 
@@ -147,22 +146,3 @@ def _planned(outcomes: list[Outcome[T]], results: Results[T], full: bool, cluste
     yield from json_pieces.pieces(plan, 2)
     del outcome, plan, groups
     _let_go(outcomes)
-
-
-async def _while_listening(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Cancelled when the client leaves: nobody would read what comes of it."""
-    working = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_left(request))
-    try:
-        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ClientDisconnect
-        return working.result()
-    finally:
-        working.cancel()
-        leaving.cancel()
-
-
-async def _left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":  # a body that nobody asked for goes unread
-        pass
