@@ -75,7 +75,7 @@ class Checkout:
         return Blueprints(folder, self._session, self._open)
 
     def _check_outside(self, folder: Path) -> None:
-        """Refuse blueprints inside the tree of the repository, where a branch could bring them with a configuration of its own."""
+        """Refuse blueprints inside the tree of the repository, where a branch could bring them with configuration of its own."""
         try:
             top = Git(self.root, self._session.environment).top
         except NoRepository:

@@ -28,6 +28,8 @@ _COMMITS = ("--ignore-submodules=none",)  # a submodule too, whatever a reposito
 _FILES = ("--ignore-submodules=dirty",)
 _CO_AUTHOR = re.compile(r"^\s*co-authored-by\s*:.*<([^<>\n]+)>", re.IGNORECASE | re.MULTILINE)
 _AT_ONCE = 1000  # paths on a command line, of which a system takes two megabytes
+_TO_INDEX = ("update-index", "-z", "--index-info")
+_CONFLICT = re.compile(rb"lock|exist|expected")  # words of git where something else holds or has a place
 _REFUSED = (0, 1, 128)  # exit codes of a write that git may refuse
 
 
@@ -210,7 +212,7 @@ class Git:
             lines = [f"{modes.get(name, _USUAL)} {blob}\t{name}\0" for name, blob in zip(names, blobs, strict=True)]
             index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
             self._run("read-tree", parent, more=index)
-            self._run("update-index", "-z", "--index-info", input="".join(lines).encode(errors="surrogateescape"), more=index)
+            self._run(*_TO_INDEX, input="".join(lines).encode(errors="surrogateescape"), more=index)
             tree = self._run("write-tree", more=index).stdout.decode().strip()
         signs = self._run("config", "--type=bool", "--get", "commit.gpgSign", answers=(0, 1)).stdout.strip() == b"true"
         programs = git_isolation.signing_programs(self._configured)
@@ -232,24 +234,31 @@ class Git:
     def create_branch(self, name: str, commit: str) -> None:
         done = self._run("update-ref", "--stdin", input=f"create refs/heads/{name} {commit}\n".encode(), answers=_REFUSED)
         if done.returncode:
-            line = f"branch {name} cannot be made: {git_isolation.reason(done.stderr)}"
-            raise failures.Failure(failures.CONFLICT, line)
+            raise _conflict(f"branch {name} cannot be made", done.stderr)
 
     def advance(self, before: str, commit: str, paths: Sequence[str], message: str) -> None:
-        """Move HEAD to a commit on top of it; of the index only these paths follow. If either fails, HEAD moves back."""
+        """Move HEAD to a commit on top of it; of the index only these paths follow. If either fails, both are put back."""
         subject = message.splitlines()[0]
-        listed = "".join(f"{line}\0" for line in self._of(paths, "ls-tree", "-z", "--full-name", commit))
+        entries = {each: self._entries(paths, each) for each in (before, commit)}
         try:
             done = self._run("update-ref", "-m", f"commit: {subject}", "HEAD", commit, before, answers=_REFUSED)
             if done.returncode:
-                raise failures.Failure(failures.CONFLICT, f"HEAD cannot be moved: {git_isolation.reason(done.stderr)}")
-            words = ("update-index", "-z", "--index-info")
-            done = self._run(*words, input=listed.encode(errors="surrogateescape"), answers=_REFUSED)
-            if done.returncode:
-                raise failures.Failure(failures.CONFLICT, f"the index cannot be written: {git_isolation.reason(done.stderr)}")
+                raise _conflict("HEAD cannot be moved", done.stderr)
+            try:
+                done = self._run(*_TO_INDEX, input=entries[commit], answers=_REFUSED)
+                if done.returncode:
+                    raise _conflict("the index cannot be written", done.stderr)
+            except failures.Failure:
+                self._run(*_TO_INDEX, input=entries[before], answers=_REFUSED)
+                raise
         except failures.Failure:  # git refuses to move back a HEAD that is not at the commit
             self._run("update-ref", "-m", "reset: the commit failed", "HEAD", before, commit, answers=_REFUSED)
             raise
+
+    def _entries(self, paths: Sequence[str], commit: str) -> bytes:
+        """The lines of the index for these paths, as a commit has them."""
+        listed = self._of(paths, "ls-tree", "-z", "--full-name", commit)
+        return "".join(f"{line}\0" for line in listed).encode(errors="surrogateescape")
 
     # Answers
 
@@ -267,3 +276,8 @@ class Git:
 
 def _unknown(revision: str) -> failures.Failure:
     return failures.Failure(failures.NOT_FOUND, f'revision "{revision}" not found')
+
+
+def _conflict(what: str, stderr: bytes) -> failures.Failure:
+    line = f"{what}: {git_isolation.reason(stderr)}"
+    return failures.Failure(failures.CONFLICT if _CONFLICT.search(stderr) else failures.USAGE, line)
