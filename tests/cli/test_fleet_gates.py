@@ -54,7 +54,8 @@ def test_a_change_without_an_image_is_fine_and_needs_no_cosign(fleet: Gated) -> 
     fleet.input("dev-1", image=V3)
     fleet.write("README.md", "hello\n")
     fleet.commit()
-    assert fleet("check-image", "--base", "main") == (0, "[]\n", "")
+    line = "nothing had to be checked: the change brings no image to an environment with a rule in images\n"
+    assert fleet("check-image", "--base", "main") == (0, "[]\n", line)
 
 
 def test_all_judges_what_did_not_change(fleet: Gated) -> None:
@@ -283,4 +284,6 @@ def test_a_terminal_shows_a_table_and_why(fleet: Gated) -> None:
     assert (shown.code, shown.out.splitlines()[0].split()[:5]) == (3, ["ENVIRONMENT", "CLUSTER", "TENANT", "PINNED", "SAME"])
     assert f"error: prod/prod-1/payment-app: staging/staging-1 has {V2}" in shown.out
     fleet.on("main")
-    assert fleet.cli.on_terminal(*words).out == "no image is to be judged\n"
+    assert fleet.cli.on_terminal(*words).out == (
+        "nothing had to be checked: the change brings no image to an environment with a rule in images\n"
+    )

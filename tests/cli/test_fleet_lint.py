@@ -102,7 +102,8 @@ def test_a_fleet_may_be_in_no_repository_or_in_a_folder_of_one(fleet: Fleet) -> 
     fleet.write(STRAY, "x")
     assert findings(fleet) == [("layout", STRAY)]
     fleet.git("init", "-q", "-b", "main", at=fleet.folder)
-    (fleet.folder / ".gitignore").write_text("acme-platform-blueprints/\n")
+    shutil.move(fleet.blueprints, fleet.folder.parent)
+    fleet.edit("fleet.yaml", "../acme-platform", "../../acme-platform")
     fleet.commit("everything")
     assert findings(fleet, "--at", "HEAD") == [("layout", STRAY)]
     done = fleet("lint", "-o", "github")

@@ -175,11 +175,13 @@ def engine(session: Session) -> Engine:
         raise failures.usage(f"the {FLUX_OPERATOR} CLI is not on the PATH; --engine builtin needs nothing")
     if program_path is None:
         return render.resourceset
-    program = program_path
-    return lambda template, inputs: by_flux_operator(program, template, inputs)
+    program, environment = program_path, session.environment
+    return lambda template, inputs: by_flux_operator(program, template, inputs, environment)
 
 
-def by_flux_operator(program: str, template: render.Manifest, inputs: Sequence[Input]) -> list[render.Manifest]:
+def by_flux_operator(
+    program: str, template: render.Manifest, inputs: Sequence[Input], environment: Mapping[str, str]
+) -> list[render.Manifest]:
     """The same by Flux Operator's own code."""
     if not inputs and provider_name(template):
         return []  # its CLI takes that for a mistake; in a cluster it means no objects
@@ -191,10 +193,12 @@ def by_flux_operator(program: str, template: render.Manifest, inputs: Sequence[I
         command = [program, "build", "rset", "-f", paths[0], "--inputs-from", paths[1]]
         try:
             done = subprocess.run(  # noqa: S603  # no shell
-                command, capture_output=True, encoding="utf-8", check=False, timeout=_PATIENCE
+                command, capture_output=True, encoding="utf-8", check=False, timeout=_PATIENCE, env=dict(environment)
             )
         except (OSError, subprocess.TimeoutExpired) as exc:
             raise render.TemplateError(f"{program} failed: {exc}") from exc
+    if done.returncode < 0:
+        raise render.TemplateError(f"{FLUX_OPERATOR} was ended by signal {-done.returncode}")
     if done.returncode:
         if "no objects were generated" in done.stderr:
             return []  # all of them are switched off

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flux_resourceset.cli import failures
 from flux_resourceset.cli.repositories.git import Git, NoRepository
@@ -31,8 +32,8 @@ class Checkout:
     def __enter__(self) -> Checkout:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
+    def __exit__(self, *raised: Any) -> None:
+        self._open.__exit__(*raised)
 
     @functools.cached_property
     def git(self) -> Git:
@@ -68,15 +69,27 @@ class Checkout:
         if given is None and by.checkout is None:
             raise failures.usage(f"where are the blueprints? Give --blueprints-dir, or blueprints.checkout in {policy.FILE}")
         folder = Path(given) if given is not None else self.root / str(by.checkout)
+        if not folder.is_dir():
+            raise failures.usage(f"the blueprints are not at {folder}; clone them there, or give --blueprints-dir")
+        self._check_outside(folder)
         return Blueprints(folder, self._session, self._open)
+
+    def _check_outside(self, folder: Path) -> None:
+        """Refuse blueprints inside the tree of the repository, where a branch could bring them with configuration of its own."""
+        try:
+            top = Git(self.root, self._session.environment).top
+        except NoRepository:
+            top = self.root.resolve()
+        place = folder.resolve()
+        if any(os.path.samefile(each, top) for each in (place, *place.parents)):
+            line = f"the blueprints are at {folder}, inside the repository of fleet config; clone them beside it"
+            raise failures.usage(line)
 
 
 class Blueprints:
     """A repository of blueprints: its releases, which are tags; its work tree does not matter."""
 
     def __init__(self, folder: Path, session: Session, open: contextlib.ExitStack) -> None:
-        if not folder.is_dir():
-            raise failures.usage(f"the blueprints are not at {folder}; clone them there, or give --blueprints-dir")
         try:
             self.git = Git(folder, session.environment)
         except NoRepository as exc:

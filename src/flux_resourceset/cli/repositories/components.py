@@ -6,7 +6,7 @@ import contextlib
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _SIDE_BY_SIDE = 4  # builds: kubectl waits for nothing, and takes a tenth of a second
 _PATIENCE = 120.0  # seconds for one build
+# kubectl runs git for a base in another repository: these protocols, and no question on the terminal.
+_REMOTE_BASES = {"GIT_ALLOW_PROTOCOL": "https:ssh", "GIT_TERMINAL_PROMPT": "0"}
 _KEPT = 3  # versions of a component, as the book recommends
 _PATH, _TAG = "component_path", "oci_tag"  # fields of a catalog whose artifacts are built from such a repository
 _BY_ENVIRONMENT = "cluster_env_enabled"
@@ -44,6 +46,8 @@ def check(session: Session) -> int:
         except components.Unreadable as exc:
             return linting.report(session, exc.findings, git.prefix if git else "")
         found = [*components.findings(tree, register), *_builds(session, folder, tree, register)]
+        if not register.folders:
+            session.say(f"no component had to be checked: {components.FILE} lists no version")
         if git is not None and release is not None:
             listed = _listed(opened.enter_context(git.tree(release)))
             found += components.changed_after_release(tree, listed, git.changed(release, None))
@@ -107,16 +111,23 @@ def _builds(session: Session, folder: Path, tree: trees.Tree, register: Register
         if components.KUSTOMIZATION in tree.children(f"{version}/{environment}")
     ]
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as threads:
-        return [found for found in threads.map(lambda target: _build(program, folder, target), targets) if found is not None]
+        built = threads.map(lambda target: _build(program, folder, target, session.environment), targets)
+        return [found for found in built if found is not None]
 
 
-def _build(program: str, folder: Path, target: str) -> Finding | None:
+def _build(program: str, folder: Path, target: str, environment: Mapping[str, str]) -> Finding | None:
     try:
         done = subprocess.run(  # noqa: S603  # no shell
-            [program, "kustomize", str((folder / target).resolve())], capture_output=True, check=False, timeout=_PATIENCE
+            [program, "kustomize", str((folder / target).resolve())],
+            capture_output=True,
+            check=False,
+            timeout=_PATIENCE,
+            env={**environment, **_REMOTE_BASES},
         )
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise failures.Failure(failures.UNREACHABLE, f"kubectl kustomize {target} does not end: {exc}") from exc
+    if done.returncode < 0:
+        raise failures.usage(f"kubectl kustomize {target} was ended by signal {-done.returncode}")
     if not done.returncode:
         return None
     lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]

@@ -105,21 +105,23 @@ def _answer(
         return Answer(False, f"cosign was ended by signal {-done.code}", silent=True)
     if done.code:
         return Answer(False, f"cosign: {_useful_line(done.err)}")
-    if question.attestation is None and not _is_of_signature(done.out):
-        return Answer(False, "cosign found no signature, only attestations")
+    if question.attestation is None:
+        types = _found(done.out)
+        if types is None:
+            return Answer(False, "the answer of cosign verify is not understood", silent=True)
+        if _SIGNATURES.isdisjoint(types):
+            return Answer(False, f"cosign found no signature{', only attestations' if types else ''}")
     return Answer(True)
 
 
-def _is_of_signature(out: bytes) -> bool:
-    """Whether one of the things that `verify` found is a signature; where it does not say what they are, its exit code counts."""
-    if len(out) > _MOST:
-        return False
+def _found(out: bytes) -> set[str] | None:
+    """The types of what `verify` found; None if the answer is not complete, or not the JSON that was asked for."""
     try:
-        found: Any = json.loads(out)
+        found: Any = json.loads(out) if len(out) <= _MOST else None
         types = {each["critical"]["type"] for each in found}
     except (ValueError, TypeError, KeyError, RecursionError):
-        return True
-    return not types or not _SIGNATURES.isdisjoint(types)
+        return None
+    return types if all(isinstance(each, str) for each in types) else None
 
 
 def _useful_line(err: bytes) -> str:

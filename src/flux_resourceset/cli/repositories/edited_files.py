@@ -64,24 +64,45 @@ def _check(checkout: Checkout, paths: Sequence[str], branch: str | None) -> None
 
 
 def _check_committed(checkout: Checkout, paths: Sequence[str]) -> None:
-    checkout.git.commit("HEAD")  # before the first commit there is nothing to be compared with
-    dirty = checkout.git.dirty(sorted(set(paths)))
+    git = checkout.git
+    head = checkout.tree(git.commit("HEAD"))  # before the first commit there is nothing to be compared with
+    ordered = sorted(set(paths))
+    dirty = {*git.staged(ordered), *(path for path in ordered if not _is_committed(checkout, head, path))}
     if dirty:
-        raise failures.Failure(failures.CONFLICT, *(f"{path} has changes that are not committed" for path in sorted(set(dirty))))
+        raise failures.Failure(failures.CONFLICT, *(f"{path} has changes that are not committed" for path in sorted(dirty)))
+
+
+def _is_committed(checkout: Checkout, head: trees.Tree, path: str) -> bool:
+    """Whether a file of the work tree has the bytes of a commit, but for ends of lines. Git would run filters to compare them."""
+    present, committed = checkout.tree(None).read(path), head.read(path)
+    if present is None or committed is None:
+        return present is committed
+    return committed in (present, _with_unix_ends(present))
 
 
 def _commit(checkout: Checkout, files: Mapping[str, bytes], message: str, branch: str | None) -> None:
     git = checkout.git
     head = git.commit("HEAD")
     if branch is not None:
-        git.create_branch(branch, git.written(head, files, message, in_place=False))
+        git.create_branch(branch, git.written(head, files, message))
         return
+    tree = checkout.tree(head)
+    stored = {path: _as_committed(checkout, tree, path, body) for path, body in files.items()}
     before = _write(checkout, files)
     try:
-        git.advance(head, git.written(head, files, message, in_place=True), sorted(files), message)
+        git.advance(head, git.written(head, stored, message), sorted(files), message)
     except failures.Failure:
         _restore(checkout, before)
         raise
+
+
+def _as_committed(checkout: Checkout, head: trees.Tree, path: str, body: bytes) -> bytes:
+    """Edited bytes with the ends of lines that the commit has, where the work tree has others."""
+    return body if checkout.tree(None).read(path) == head.read(path) else _with_unix_ends(body)
+
+
+def _with_unix_ends(body: bytes) -> bytes:
+    return body.replace(b"\r\n", b"\n")
 
 
 def _write(checkout: Checkout, files: Mapping[str, bytes]) -> dict[str, bytes | None]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flux_resourceset.cli import failures
 from flux_resourceset.cli.repositories import checkouts
 from flux_resourceset.cli.repositories.checkouts import Checkout
-from flux_resourceset.repositories import images, layout, trees
+from flux_resourceset.repositories import images, layout, policy, trees
 from flux_resourceset.repositories.images import Subject
 from flux_resourceset.repositories.policy import Policy
 
@@ -61,12 +61,22 @@ def check_image(session: Session) -> int:
         rows, silent = _judged(session, checkout, change, found)
     columns = ("environment", "cluster", "tenant", *images.CHECKS, "message", "image")
     session.output.rows(rows, columns, name=_name, keys=columns[:3])
-    if not rows and session.output.human:
-        session.say("no image is to be judged")
+    if not rows:
+        session.say(f"nothing had to be checked: {_no_image(change)}")
     lines = [f"{_name(row)}: {row['message']}" for row in rows if images.refused(row)]
     if lines:
         raise failures.Failure(failures.UNREACHABLE if silent else failures.REFUSED, *_first(lines))
+    if rows:
+        session.say(
+            f"checked {len(rows)} image{'' if len(rows) == 1 else 's'}: nothing against {'it' if len(rows) == 1 else 'them'}"
+        )
     return failures.OK
+
+
+def _no_image(change: Change) -> str:
+    if not change.policy.images:
+        return f"{policy.FILE} of the base has no rule in images"
+    return "the change brings no image to an environment with a rule in images"
 
 
 def _subjects(checkout: Checkout, change: Change, *, everything: bool) -> Iterator[Subject]:
@@ -160,6 +170,8 @@ def check_approvals(session: Session) -> int:
             raise failures.Failure(failures.CONFLICT, line)
         verdict = _verdict(checkout, change, found)
     session.output.value(verdict, lambda: _told(verdict), ["ok" if verdict["ok"] else "refused"])
+    if verdict["ok"] and not verdict["required"]:
+        session.say("nothing had to be approved: the change has no path that needs it")
     if not verdict["ok"]:
         raise failures.Failure(failures.REFUSED, *_refusals(verdict))
     return failures.OK
@@ -220,8 +232,6 @@ def _told(verdict: dict[str, Any]) -> Iterator[str]:
     for team, places in verdict["required"].items():
         users = verdict["counted"].get(team, [])
         yield f"{team}: {len(users)} of {places}" + (f" ({', '.join(users)})" if users else "")
-    if not verdict["required"]:
-        yield "no approval is required"
     for each in verdict["ignored"]:
         yield f"{each['user']} does not count: {each['why']}"
 

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
 import subprocess
+import tempfile
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import NamedTuple
 
+from flux_resourceset.cli import failures
+from flux_resourceset.cli.repositories import git_isolation
 from flux_resourceset.repositories import trees
 
 _ENTRY = re.compile(rb"([0-7]+) ([^\0]+)\0", re.DOTALL)
 _SORTS = {b"100": trees.Sort.FILE, b"400": trees.Sort.FOLDER, b"120": trees.Sort.LINK}  # by the beginning of a mode
 _REMEMBERED = 64  # folders: those above the one that is read, and its neighbours
 _PIECE = 1024 * 1024  # bytes, of what is passed over
+# Errors of paths where no file or folder is. Any other error, such as one of the disk or of permissions, ends the command.
+_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG})
+_FILE, _FOLDER = b"blob", b"tree"  # types of objects
 
 
 class _Listed(NamedTuple):
@@ -24,20 +32,93 @@ class _Listed(NamedTuple):
     id: str  # of the object
 
 
+class Objects:
+    """One process of `git cat-file --batch`. Only a complete answer counts; anything else ends the command."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # __exit__ closes it
+        try:
+            self._process = subprocess.Popen(  # noqa: S603  # no shell
+                command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr
+            )
+        except OSError as exc:
+            self._stderr.close()
+            raise failures.usage(f"git cannot be started: {exc.strerror or exc}") from exc
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._questions, self._answers = self._process.stdin, self._process.stdout
+
+    def __enter__(self) -> Objects:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None) -> None:
+        code = self._ended()
+        with self._stderr:
+            if kind is None and code:
+                raise self._failure(code)
+
+    def read(self, name: str, kind: bytes, path: str, most: int | None = None) -> bytes:
+        """The content of an object of this type. Raises trees.TooLarge if it has more bytes than `most`."""
+        try:
+            self._questions.write(f"{name}\n".encode())
+            self._questions.flush()
+        except OSError:  # it ended before it was asked
+            raise self._failure(self._ended()) from None
+        head = self._answers.readline()
+        if head == f"{name} missing\n".encode():
+            raise failures.usage(f"{path or name}: git lacks the object {name}; {git_isolation.REMEDY}")
+        id, _, rest = head.rstrip(b"\n").partition(b" ")
+        found, _, size = rest.partition(b" ")
+        if not head.endswith(b"\n") or not size.isdigit():
+            raise self._failure(self._ended())
+        if found != kind or (b"^" not in name.encode() and id != name.encode()):
+            line = f"{path or name}: git has a {found.decode(errors='replace')} where a {kind.decode()} must be"
+            raise failures.usage(f"{line}; the repository is damaged")
+        return self._content(int(size), path, most)
+
+    def _content(self, size: int, path: str, most: int | None) -> bytes:
+        if most is not None and size > most:
+            left = size + 1
+            while left:
+                left -= len(self._exactly(min(_PIECE, left)))
+            raise trees.TooLarge(path)
+        return self._exactly(size + 1)[:-1]
+
+    def _exactly(self, size: int) -> bytes:
+        body = self._answers.read(size)
+        if len(body) != size:
+            raise self._failure(self._ended())
+        return body
+
+    def _ended(self) -> int:
+        """Its exit code; it ends when nothing more can be asked."""
+        for pipe in (self._questions, self._answers):
+            try:
+                pipe.close()
+            except OSError:
+                pass  # what was not written yet has no reader
+        return self._process.wait()
+
+    def _failure(self, code: int) -> failures.Failure:
+        self._stderr.seek(0)
+        stderr = self._stderr.read(_PIECE)
+        if not code:
+            return failures.usage(f"git cat-file ended before it had answered; {git_isolation.REMEDY}")
+        return git_isolation.failure("cat-file", code, stderr)
+
+
 class Tree(trees.Tree):
-    """The files of a commit, asked for one by one from one process of `git cat-file --batch`.
+    """The files of a commit, each asked for by the id that its folder lists: by its path, Git would read all folders anew."""
 
-    Each is asked for by the id that its folder lists: by its path, Git would read all folders above it anew.
-    """
-
-    def __init__(self, process: subprocess.Popen[bytes], root: str) -> None:
-        self._process = process
-        self._root = root
+    def __init__(self, objects: Objects, commit: str, prefix: str) -> None:
+        self._objects = objects
+        self._commit = commit
+        self._prefix = prefix
         self._folders: OrderedDict[str, dict[str, _Listed]] = OrderedDict()
 
     def at(self, commit: str) -> Tree:
         """The files of another commit, from the same process."""
-        return Tree(self._process, f"{commit}:{self._root.partition(':')[2]}")
+        return Tree(self._objects, commit, self._prefix)
 
     def children(self, folder: str) -> Mapping[str, trees.Sort]:
         return {name: each.sort for name, each in self._listing(folder).items()}
@@ -45,7 +126,9 @@ class Tree(trees.Tree):
     def read(self, path: str) -> bytes | None:
         folder, _, name = path.rpartition("/")
         found = self._listing(folder).get(name)
-        return self._object(found.id, path) if found is not None and found.sort is trees.Sort.FILE else None
+        if found is None or found.sort is not trees.Sort.FILE:
+            return None
+        return self._objects.read(found.id, _FILE, path, trees.LARGEST)
 
     def _listing(self, folder: str) -> dict[str, _Listed]:
         if folder in self._folders:
@@ -57,15 +140,25 @@ class Tree(trees.Tree):
         return listing
 
     def _read_listing(self, folder: str) -> dict[str, _Listed]:
-        name = self._root
-        if folder:
-            above, _, own = folder.rpartition("/")
-            found = self._listing(above).get(own)
-            if found is None or found.sort is not trees.Sort.FOLDER:
-                return {}
-            name = found.id
-        body = self._object(name) or b""
-        hash_size = 32 if len(self._root.partition(":")[0]) == 64 else 20
+        if not folder:
+            return self._root()
+        above, _, own = folder.rpartition("/")
+        return self._below(self._listing(above), own, folder)
+
+    def _root(self) -> dict[str, _Listed]:
+        """The folder that the repository is seen from; empty in commits that do not have it."""
+        listing = self._parsed(f"{self._commit}^{{tree}}", "")
+        for name in self._prefix.split("/")[:-1]:
+            listing = self._below(listing, name, self._prefix)
+        return listing
+
+    def _below(self, listing: Mapping[str, _Listed], name: str, folder: str) -> dict[str, _Listed]:
+        found = listing.get(name)
+        return self._parsed(found.id, folder) if found is not None and found.sort is trees.Sort.FOLDER else {}
+
+    def _parsed(self, id: str, folder: str) -> dict[str, _Listed]:
+        body = self._objects.read(id, _FOLDER, folder)
+        hash_size = 32 if len(self._commit) == 64 else 20
         names: dict[str, _Listed] = {}
         place = 0
         while (match := _ENTRY.match(body, place)) is not None:
@@ -73,26 +166,9 @@ class Tree(trees.Tree):
             place = match.end() + hash_size
             sort = _SORTS.get(mode[:3], trees.Sort.OTHER)
             names[entry.decode(errors="surrogateescape")] = _Listed(sort, body[match.end() : place].hex())
+        if place != len(body):
+            raise failures.usage(f"{folder or id}: git has a folder that cannot be read; the repository is damaged")
         return dict(sorted(names.items()))
-
-    def _object(self, name: str, path: str | None = None) -> bytes | None:
-        """The content of an object; with the path of a file, no more of it than is read of files."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        stdin.write(f"{name}\n".encode(errors="surrogateescape"))
-        stdin.flush()
-        head = stdout.readline().rstrip(b"\n").rsplit(b" ", 2)
-        if len(head) != 3 or not head[2].isdigit():
-            return None  # missing
-        size = int(head[2])
-        if path is not None and size > trees.LARGEST:
-            for start in range(0, size + 1, _PIECE):
-                stdout.read(min(_PIECE, size + 1 - start))
-            raise trees.TooLarge(path)
-        body = stdout.read(size)
-        stdout.read(1)
-        return body
 
 
 class WorkTree(trees.Tree):
@@ -108,7 +184,8 @@ class WorkTree(trees.Tree):
         try:
             with os.scandir(self._root / folder) as found:
                 names = {each.name: _sort(each) for each in found}
-        except OSError:
+        except (OSError, ValueError) as exc:
+            _check_absent(exc, self._root / folder, is_folder=True)
             return {}
         if not folder:
             names.pop(".git", None)
@@ -123,7 +200,8 @@ class WorkTree(trees.Tree):
             handle = os.open(self._root / path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
             with open(handle, "rb") as file:
                 body = file.read(trees.LARGEST + 1) if stat.S_ISREG(os.fstat(handle).st_mode) else None
-        except (OSError, ValueError):
+        except (OSError, ValueError) as exc:
+            _check_absent(exc, self._root / path)
             return None
         if body is not None and len(body) > trees.LARGEST:
             raise trees.TooLarge(path)
@@ -145,3 +223,11 @@ def _sort(entry: os.DirEntry[str]) -> trees.Sort:
     if entry.is_dir(follow_symlinks=False):
         return trees.Sort.FOLDER
     return trees.Sort.FILE if entry.is_file(follow_symlinks=False) else trees.Sort.OTHER
+
+
+def _check_absent(exc: OSError | ValueError, place: Path, *, is_folder: bool = False) -> None:
+    """End the command unless nothing is there: what cannot be read must not look like what was removed."""
+    if isinstance(exc, ValueError) or exc.errno in _ABSENT:
+        return
+    if is_folder or not place.is_dir():  # Windows refuses to open a folder as a file
+        raise failures.usage(f"{place} cannot be read: {exc.strerror or exc}") from exc

@@ -37,6 +37,8 @@ def lint(session: Session) -> int:
         found = list(_removals(session, checkout, tree, commit))
         policy = checkout.policy(tree)
         found += fleet.lint(tree, policy, _Releases(checkout, policy))
+        if next(layout.clusters(tree, policy), None) is None:
+            session.say("no tenant had to be checked: there is no cluster")
         return report(session, found, git.prefix if git else "")
 
 
@@ -46,6 +48,8 @@ def lint_blueprints(session: Session) -> int:
     tree = _work_tree(root, git)
     if tree.children("").get(blueprints.APPS) is not trees.Sort.FOLDER:
         raise failures.usage(f"{str(root)!r} holds no {blueprints.APPS}/; give the repository of blueprints")
+    if not blueprints.names(tree):
+        session.say(f"no blueprint had to be checked: {blueprints.APPS}/ has none")
     return report(session, blueprint_files.lint(tree), git.prefix if git else "")
 
 

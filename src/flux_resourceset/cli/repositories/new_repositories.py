@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from flux_resourceset.cli import failures
-from flux_resourceset.cli.repositories import git
+from flux_resourceset.cli.repositories import git_isolation
 
 BRANCH = "main"
 _IDENTITY = ("fleet init", "fleet-init@localhost")  # where nobody is configured in whose name to commit
 
-# Beside what must not lead to another repository: what would make another sort of one.
-_FOREIGN = frozenset({*git.FOREIGN, "GIT_TEMPLATE_DIR", "GIT_DEFAULT_HASH", "GIT_DEFAULT_REF_FORMAT"})
+# Variables that would make another sort of repository
+_FOREIGN = frozenset({"GIT_TEMPLATE_DIR", "GIT_DEFAULT_HASH", "GIT_DEFAULT_REF_FORMAT"})
 _SETTINGS = {
-    "core.hooksPath": os.devnull,
     "core.autocrlf": "false",
     "core.safecrlf": "false",
     "core.excludesFile": os.devnull,
     "core.attributesFile": os.devnull,
-    "core.fsmonitor": "false",
     "commit.gpgSign": "false",
     "tag.gpgSign": "false",
 }
@@ -29,38 +25,32 @@ _SETTINGS = {
 
 def create(folder: Path, files: Mapping[str, str], subject: str, tag: str | None, environment: Mapping[str, str]) -> None:
     """Make the folder with these files, committed on main, under a tag if one is given."""
-    run = _Runner(git.program(environment), environment)
+    run = _Runner(folder, environment)
     for path, text in files.items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode())
-    run("init", "--quiet", "--template=", "--object-format=sha1", f"--initial-branch={BRANCH}", ".", at=folder)
-    run.settle_identity(folder)
-    run("add", "--force", "--all", at=folder)
-    run("commit", "--quiet", "--no-verify", "--message", subject, at=folder)
+    run("init", "--quiet", "--template=", "--object-format=sha1", f"--initial-branch={BRANCH}", ".")
+    run.settle_identity()
+    run("add", "--force", "--all")
+    run("commit", "--quiet", "--no-verify", "--message", subject)
     if tag is not None:
-        run("tag", "--annotate", "--message", subject, tag, at=folder)
+        run("tag", "--annotate", "--message", subject, tag)
 
 
 class _Runner:
-    def __init__(self, program: str, environment: Mapping[str, str]) -> None:
-        self._command = [program, *(word for key, value in _SETTINGS.items() for word in ("-c", f"{key}={value}"))]
-        self._environment = {name: value for name, value in environment.items() if name not in _FOREIGN} | {"LC_ALL": "C"}
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        settings = [word for key, value in _SETTINGS.items() for word in ("-c", f"{key}={value}")]
+        known = {name: value for name, value in environment.items() if name not in _FOREIGN}
+        self._git = git_isolation.Runner(folder, known, [*git_isolation.SETTINGS, *settings])
+        self._identity: dict[str, str] = {}
 
-    def __call__(self, *words: str, at: Path) -> None:
-        done = self._done(*words, at=at)
-        if done.returncode:
-            said = done.stderr.decode(errors="replace").strip().splitlines() or ["it says nothing"]
-            raise failures.usage(f"git {words[0]} failed: {said[-1].removeprefix('fatal: ')}")
+    def __call__(self, *words: str) -> None:
+        self._git.run(*words, more=self._identity)
 
-    def settle_identity(self, folder: Path) -> None:
-        """Where Git does not know in whose name to commit, nobody has to be asked for a sample."""
+    def settle_identity(self) -> None:
+        """Use a name of our own for the sample where Git does not know in whose name to commit."""
         for who in ("AUTHOR", "COMMITTER"):
-            if self._done("var", f"GIT_{who}_IDENT", at=folder).returncode:
+            if self._git.run("var", f"GIT_{who}_IDENT", answers=(0, 1, 128)).returncode:
                 name, address = _IDENTITY
-                self._environment |= {f"GIT_{who}_NAME": name, f"GIT_{who}_EMAIL": address}
-
-    def _done(self, *words: str, at: Path) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(  # noqa: S603  # no shell
-            [*self._command, "-C", str(at), *words], capture_output=True, env=self._environment, check=False
-        )
+                self._identity |= {f"GIT_{who}_NAME": name, f"GIT_{who}_EMAIL": address}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from flux_resourceset import atomic_files, names
 from flux_resourceset.cli import failures
-from flux_resourceset.cli.repositories import checkouts, editing, git, new_repositories
+from flux_resourceset.cli.repositories import checkouts, editing, git_isolation, new_repositories
 from flux_resourceset.cli.repositories.checkouts import Checkout
 from flux_resourceset.repositories import layout, scaffold, scaffold_siblings, tenants, trees, yaml_scalars
 from flux_resourceset.repositories.blueprints import Blueprint
@@ -38,7 +38,7 @@ def init(session: Session) -> int:
     name = values.required("name") if "name" in values else scaffold.NAME
     _check_name("--name is", name, scaffold.blueprints_name(name))
     environments, charts = _environments(values.text("environments")), _charts(values.text("charts"), name)
-    git.program(session.environment)
+    git_isolation.program(session.environment)
     made = scaffold.repositories(name, environments, ci, charts)
     for repository in made:
         if os.path.lexists(folder / repository):
