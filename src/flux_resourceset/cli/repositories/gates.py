@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _MOST_TOLD = 20  # lines on stderr; the answer on stdout holds all
 _MOST_BYTES = 10 * 1024 * 1024  # of an approvals file: thousands of reviews take one
-_WEB_FLOW = "noreply@github.com"  # the committer of what is merged or edited on GitHub's pages, and nobody's address
 
 
 class Change(NamedTuple):
@@ -201,7 +200,11 @@ def _verdict(checkout: Checkout, change: Change, found: Approvals) -> dict[str, 
     changed = {path for start in change.starts for path in git.changed_anywhere(start, change.head)}
     within = {path.removeprefix(git.prefix) for path in changed if path.startswith(git.prefix)}
     beyond = [posixpath.relpath(f"/{path}", f"/{git.prefix}") for path in changed if not path.startswith(git.prefix)]
-    emails = {email for commit in git.commits(change.base, change.head) for email in commit.emails}
+    commits = [
+        approvals.Commit(each.id, author, committer, tuple(others))
+        for each in git.commits(change.base, change.head)
+        for author, committer, *others in [each.emails]
+    ]
     verdict = approvals.verdict(
         rules=policy.approvals,
         teams=policy.teams,
@@ -209,8 +212,9 @@ def _verdict(checkout: Checkout, change: Change, found: Approvals) -> dict[str, 
         changed=within,
         head=change.head,
         author=found.author,
-        emails={email for email in emails if email.strip().lower() != _WEB_FLOW},
+        commits=commits,
         reviews=found.reviews,
+        bots=policy.bots,
     )
     # The patterns of a policy begin where it is: no rule is for what is outside of its directory.
     return {**verdict, "ok": verdict["ok"] and not beyond, "uncovered": sorted([*verdict["uncovered"], *beyond])}
@@ -227,9 +231,12 @@ def _told(verdict: dict[str, Any]) -> Iterator[str]:
 
 
 def _refusals(verdict: dict[str, Any]) -> list[str]:
+    from flux_resourceset.repositories import approvals
+
     lines = [f"{places} more of {team} must approve" for team, places in verdict["missing"].items()]
     lines += [f"{user} asks for changes" for user in verdict["blocked_by"]]
     lines += _first([f"{path} has no rule in approvals of fleet.yaml" for path in verdict["uncovered"]])
+    lines += _first([approvals.remedy(each) for each in verdict["unknown"]])
     return lines
 
 
