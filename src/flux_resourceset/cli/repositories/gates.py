@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flux_resourceset.cli import failures
 from flux_resourceset.cli.repositories import checkouts
 from flux_resourceset.cli.repositories.checkouts import Checkout
-from flux_resourceset.repositories import images, layout, trees
+from flux_resourceset.repositories import images, layout, tenants, trees
 from flux_resourceset.repositories.images import Subject
 from flux_resourceset.repositories.policy import Policy
 
@@ -56,13 +56,15 @@ def _change(session: Session, checkout: Checkout) -> Change:
 def check_image(session: Session) -> int:
     with Checkout(session) as checkout, checkouts.telling():
         change = _change(session, checkout)
-        found = list(_subjects(checkout, change, everything=session.values.flag("all")))
+        try:
+            found = list(_subjects(checkout, change, everything=session.values.flag("all")))
+        except tenants.Unread as exc:
+            raise failures.usage(str(exc)) from exc
         rows, silent = _judged(session, checkout, change, found)
-    columns = ("environment", "cluster", "tenant", *images.CHECKS, "message", "image")
-    session.output.rows(rows, columns, name=_name, keys=columns[:3])
-    if not rows and session.output.human:
-        session.say("no image is to be judged")
-    lines = [f"{_name(row)}: {row['message']}" for row in rows if images.refused(row)]
+    keys = ("environment", "cluster", "tenant", *(["object"] if any(row["object"] for row in rows) else []))
+    session.output.rows(rows, (*keys, *images.CHECKS, "message", "image"), name=images.name, keys=keys)
+    lines = [f"{images.name(row)}: {row['message']}" for row in rows if images.refused(row)]
+    session.say(_judgement(len(rows), len(lines)))
     if lines:
         raise failures.Failure(failures.UNREACHABLE if silent else failures.REFUSED, *_first(lines))
     return failures.OK
@@ -106,25 +108,43 @@ class _Origins:
     def __init__(self, git: Git, base: Tree, change: Change, found: Sequence[Subject]) -> None:
         self._base = base
         self._places = functools.cache(functools.partial(images.by_name, base, change.policy))
-        soaking = [source.tenant for each in found if each.rule.soak for source in self.sources(each)]
-        self._commits = git.first_parents(change.base, {tenant.path(layout.INPUT) for tenant in soaking})
+        self._policy = change.policy
+        soaking = [source.place for each in found if each.rule.soak for source in self.sources(each)]
+        self._commits = git.first_parents(change.base, {_file(place) for place in soaking})
 
     def sources(self, subject: Subject) -> list[images.Source]:
         if subject.rule.same_as is None:
             return []
-        places = self._places(subject.rule.same_as).get(subject.tenant.name, ())
+        if isinstance(subject.place, images.Part):
+            return images.sources_of_part(self._base, self._policy, subject.rule.same_as, subject.place)
+        places = self._places(subject.rule.same_as).get(subject.place.name, ())
         return [images.source(self._base, tenant, subject.rule.field) for tenant in places]
 
-    def since(self, subject: Subject) -> dict[layout.Tenant, int | None]:
+    def since(self, subject: Subject) -> dict[images.Place, int | None]:
         """Since when it has been in each of them; empty where nobody asks."""
         if not subject.rule.soak:
             return {}
         sources = self.sources(subject)
-        return {each.tenant: images.brought(each.image, self._history(each.tenant, subject.rule.field)) for each in sources}
+        return {each.place: images.brought(each.image, self._history(each.place, subject.rule.field)) for each in sources}
 
-    def _history(self, tenant: layout.Tenant, field: str) -> Iterator[tuple[Any, int]]:
-        for commit, moment in self._commits[tenant.path(layout.INPUT)]:
-            yield images.source(self._base.at(commit), tenant, field).image, moment
+    def _history(self, place: images.Place, field: str) -> Iterator[tuple[Any, int]]:
+        for commit, moment in self._commits[_file(place)]:
+            tree = self._base.at(commit)
+            if isinstance(place, images.Part):
+                yield images.image_of_part(tree, place), moment
+            else:
+                yield images.source(tree, place, field).image, moment
+
+
+def _file(place: images.Place) -> str:
+    return place.file if isinstance(place, images.Part) else place.path(layout.INPUT)
+
+
+def _judgement(judged: int, refused: int) -> str:
+    """The result in a line for stderr, so that stdout stays JSON."""
+    if not judged:
+        return "nothing had to be checked: the change brings no image that a rule of fleet.yaml is for"
+    return f"{judged} image(s) judged, {refused} refused"
 
 
 def _key(base: trees.Tree, name: str) -> bytes:
@@ -138,10 +158,6 @@ def _key(base: trees.Tree, name: str) -> bytes:
     if body is None:
         raise failures.usage(f"{path} is not in the base, or is no file of a key; commit the key that cosign.key names first")
     return body
-
-
-def _name(row: Any) -> str:
-    return f"{row['environment']}/{row['cluster']}/{row['tenant']}"
 
 
 # Approvals
@@ -159,6 +175,9 @@ def check_approvals(session: Session) -> int:
             raise failures.Failure(failures.CONFLICT, line)
         verdict = _verdict(checkout, change, found)
     session.output.value(verdict, lambda: _told(verdict), ["ok" if verdict["ok"] else "refused"])
+    if verdict["ok"] and not session.output.human:
+        is_required = bool(verdict["required"])
+        session.say("all approvals are there" if is_required else "nothing had to be checked: no approval is required")
     if not verdict["ok"]:
         raise failures.Failure(failures.REFUSED, *_refusals(verdict))
     return failures.OK
