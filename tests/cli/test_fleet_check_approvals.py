@@ -17,7 +17,8 @@ pytestmark = pytest.mark.long
 
 POLICY: dict[str, Any] = {
     "teams": {"sre": ["sre-1", "sre-2", "sre-3"], "tech-leads": ["lead-1"]},
-    "people": {"sre-1": ["sre-1@acme.example"], "lead-1": ["lead-1@acme.example"], "web": ["noreply@github.com"]},
+    "people": {"sre-1": ["sre-1@acme.example"], "lead-1": ["lead-1@acme.example"], "dev-1": ["dev-1@acme.example"]},
+    "bots": ["noreply@github.com"],
     "approvals": [
         {"paths": ["dev/**"], "require": {}},
         {"paths": ["staging/**"], "require": {"sre": 1}},
@@ -25,7 +26,7 @@ POLICY: dict[str, Any] = {
         {"paths": ["any.txt"], "require": {"any": 1}},
     ],
 }
-FINE = {"ok": True, "required": {}, "counted": {}, "missing": {}, "ignored": [], "blocked_by": [], "uncovered": []}
+FINE = {"ok": True, "required": {}, "counted": {}, "missing": {}, "ignored": [], "blocked_by": [], "uncovered": [], "unknown": []}
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def test_a_change_that_lacks_approvals_is_refused(fleet: Gated) -> None:
     assert done.code == 3
     assert done.data == {
         "ok": False, "required": {"sre": 2, "tech-leads": 1}, "counted": {"sre": ["sre-3"], "tech-leads": []},
-        "missing": {"sre": 1, "tech-leads": 1}, "blocked_by": [], "uncovered": ["other.txt"],
+        "missing": {"sre": 1, "tech-leads": 1}, "blocked_by": [], "uncovered": ["other.txt"], "unknown": [],
         "ignored": [{"user": "dev-1", "why": "author"}, {"user": "guest", "why": "team"}],
     }  # fmt: skip
     assert done.lines == [
@@ -204,8 +205,9 @@ def test_crossed_merges_hide_no_path(fleet: Gated) -> None:
         {"email": "SRE-1@Acme.example"},
         {"committer": "sre-1@acme.example"},
         {"message": "change\n\nCo-authored-by: Some One <sre-1@acme.example>"},
-        {"message": "change\n\nco-authored-by: A <x@acme.example>\nCo-Authored-By: B <SRE-1@acme.example>"},
+        {"message": "change\n\nco-authored-by: A <dev-1@acme.example>\nCo-Authored-By: B <SRE-1@acme.example>"},
         {"email": "12345+sre-1@users.noreply.github.com"},
+        {"email": "98765-sre-1@users.noreply.gitlab.com"},
     ],
 )
 def test_nobody_who_wrote_a_commit_counts(fleet: Gated, who: dict[str, str]) -> None:
@@ -252,9 +254,80 @@ def test_who_wrote_what_base_has_already_is_no_writer(fleet: Gated) -> None:
     assert verdict(fleet, 0, approvals(fleet, "sre-1"))["counted"] == {"sre": ["sre-1"]}
 
 
-def test_the_committer_of_the_pages_of_github_is_nobody(fleet: Gated) -> None:
+def test_the_committer_of_the_pages_of_github_is_listed_as_a_bot(fleet: Gated) -> None:
     changed(fleet, "any.txt", committer="noreply@github.com")
-    assert verdict(fleet, 0, approvals(fleet, "web"))["counted"] == {"any": ["web"]}
+    assert verdict(fleet, 0, approvals(fleet, "guest"))["counted"] == {"any": ["guest"]}
+    changed(fleet, "any.txt", email="noreply@github.com")
+    done = fleet("check-approvals", "--base", "main", "--approvals", "-", stdin=approvals(fleet, "guest"))
+    assert done.code == 3
+    assert "which GitHub never writes" in done.lines[0]
+
+
+@pytest.mark.parametrize(
+    "who",
+    [
+        {"email": "hidden@home.example"},
+        {"committer": "hidden@home.example"},
+        {"message": "change\n\nCo-authored-by: Some One <hidden@home.example>"},
+        {"email": "sre-1@\u212aacme.example"},
+        {"email": "12345+sre-2@users.noreply.github.com"},  # of a team, but not of people
+        {"email": "sre-1@users.noreply.evil.example"},
+    ],
+)
+def test_a_change_by_a_writer_whom_the_policy_does_not_list_is_refused(fleet: Gated, who: dict[str, str]) -> None:
+    head = changed(fleet, "staging/x", **who)
+    changed(fleet, "staging/y")
+    done = fleet("check-approvals", "--base", "main", "--approvals", "-", stdin=approvals(fleet, "sre-2"))
+    assert (done.code, done.data["ok"], done.data["missing"]) == (3, False, {})
+    (unknown,) = done.data["unknown"]
+    assert unknown["commit"] == head
+    assert done.lines == [
+        f"{unknown['email']}, the {unknown['role']} of {head[:12]}, is not in fleet.yaml; "
+        "add it to people under its user, or to bots if it is a program"
+    ]
+
+
+def test_an_empty_address_is_that_of_an_unknown_writer(fleet: Gated) -> None:
+    fleet.write("staging/x", "x")
+    fleet.git("add", "-A")
+    body = (
+        f"tree {fleet.git('write-tree')}\nparent {fleet.git('rev-parse', 'HEAD')}\n"
+        "author A <> 1 +0000\ncommitter B <dev-1@acme.example> 1 +0000\n\nchange\n"
+    )
+    made = fleet.git("hash-object", "-t", "commit", "-w", "--stdin", input=body)
+    fleet.git("update-ref", "refs/heads/change", made)
+    assert verdict(fleet, 3, approvals(fleet, "sre-1"))["unknown"] == [{"email": "", "role": "author", "commit": made}]
+
+
+@pytest.mark.parametrize("field", ["people", "bots"])
+def test_a_change_cannot_list_its_own_writer(fleet: Gated, field: str) -> None:
+    listed = {"dev-1": ["hidden@home.example"]} if field == "people" else ["hidden@home.example"]
+    fleet.policy(**{**POLICY, field: listed, "approvals": [{"paths": ["**"], "require": {"any": 1}}]})
+    changed(fleet, "any.txt", email="hidden@home.example")
+    found = verdict(fleet, 3, approvals(fleet, "sre-1", "sre-2", "lead-1", "guest"))
+    assert [each["email"] for each in found["unknown"]] == ["hidden@home.example"]
+
+
+def test_a_mailmap_in_the_change_does_not_replace_the_address_of_a_writer(fleet: Gated) -> None:
+    fleet.write(".mailmap", "Dev <dev-1@acme.example> <hidden@home.example>\n")
+    changed(fleet, "staging/x", email="hidden@home.example")
+    found = verdict(fleet, 3, approvals(fleet, "sre-1"))
+    assert [each["email"] for each in found["unknown"]] == ["hidden@home.example"]
+
+
+def test_a_merge_by_an_unknown_address_is_refused(fleet: Gated) -> None:
+    changed(fleet, "staging/x")
+    fleet.on("main")
+    changed(fleet, "staging/y", email="other@home.example")
+    fleet.on("change")
+    assert verdict(fleet, 0, approvals(fleet, "sre-1"))["unknown"] == [], "base has what others wrote"
+    fleet.merge("main", email="hidden@home.example")
+    assert [each["email"] for each in verdict(fleet, 3, approvals(fleet, "sre-1"))["unknown"]] == ["hidden@home.example"]
+
+
+def test_unknown_writers_may_change_what_needs_no_approval(fleet: Gated) -> None:
+    changed(fleet, "dev/x", email="hidden@home.example")
+    assert verdict(fleet, 0, approvals(fleet)) == FINE
 
 
 # Where approvals come from
@@ -419,7 +492,7 @@ def test_a_commit_with_any_message_has_its_writers(fleet: Gated, message: str) -
     fleet.git("add", "-A")
     body = (
         f"tree {fleet.git('write-tree')}\nparent {fleet.git('rev-parse', 'HEAD')}\n"
-        f"author A <sre-1@acme.example> 1 +0000\ncommitter B <b@acme.example> 1 +0000\n\n{message}"
+        f"author A <sre-1@acme.example> 1 +0000\ncommitter B <dev-1@acme.example> 1 +0000\n\n{message}"
     )
     made = fleet.git("hash-object", "-t", "commit", "-w", "--stdin", "--literally", input=body)
     fleet.git("update-ref", "refs/heads/change", made)

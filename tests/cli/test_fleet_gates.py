@@ -13,6 +13,7 @@ from cli.gated import DIGESTS, HOUR, PROD, SOAKED, V1, V2, V3, Gated, prepared, 
 pytestmark = pytest.mark.long
 
 KEY = {"key": "keys/cosign.pub", "transparency_log": False, "attestation": "https://acme.example/tested"}
+NOTHING = "nothing had to be checked: the change brings no image to an environment with a rule in images\n"
 
 
 @pytest.fixture
@@ -34,6 +35,7 @@ def with_rules(fleet: Gated, *rules: dict[str, Any]) -> Gated:
 def test_a_promoted_image_that_soaked_is_fine(fleet: Gated) -> None:
     assert promoted(fleet).rows(0) == [
         {
+            "object": None,
             "environment": "prod", "cluster": "prod-1", "tenant": "payment-app", "image": V2, "pinned": "ok", "same": "ok",
             "soak": "ok", "signature": "none", "attestation": "none", "message": "",
         }
@@ -54,8 +56,7 @@ def test_a_change_without_an_image_is_fine_and_needs_no_cosign(fleet: Gated) -> 
     fleet.input("dev-1", image=V3)
     fleet.write("README.md", "hello\n")
     fleet.commit()
-    line = "nothing had to be checked: the change brings no image to an environment with a rule in images\n"
-    assert fleet("check-image", "--base", "main") == (0, "[]\n", line)
+    assert fleet("check-image", "--base", "main") == (0, "[]\n", NOTHING)
 
 
 def test_all_judges_what_did_not_change(fleet: Gated) -> None:
@@ -284,6 +285,126 @@ def test_a_terminal_shows_a_table_and_why(fleet: Gated) -> None:
     assert (shown.code, shown.out.splitlines()[0].split()[:5]) == (3, ["ENVIRONMENT", "CLUSTER", "TENANT", "PINNED", "SAME"])
     assert f"error: prod/prod-1/payment-app: staging/staging-1 has {V2}" in shown.out
     fleet.on("main")
-    assert fleet.cli.on_terminal(*words).out == (
-        "nothing had to be checked: the change brings no image to an environment with a rule in images\n"
-    )
+    assert fleet.cli.on_terminal(*words).out == NOTHING
+
+
+# Images of base
+
+AGENT = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{name: agent, namespace: kube-system}}\n" + (
+    "spec: {{template: {{spec: {{containers: [{{name: agent, image: '{0}'}}]}}}}}}\n"
+)
+
+
+def with_base(fleet: Gated, *clusters: str, image: str, file: str = "agent.yaml") -> Gated:
+    for cluster in clusters:
+        fleet.write(f"{cluster.partition('-')[0]}/{cluster}/base/{file}", AGENT.format(image))
+    return fleet
+
+
+def test_an_image_of_base_is_judged_as_that_of_a_tenant(fleet: Gated) -> None:
+    fleet.on("main")
+    with_base(fleet, "staging-1", image=V1).commit(ago=9 * HOUR)
+    with_base(fleet, "staging-1", image=V2).commit(ago=2 * HOUR)
+    fleet.branch("change")
+    with_base(fleet, "prod-1", "dev-1", image=V2).commit()
+    assert fleet.rows(0) == [
+        {
+            "environment": "prod", "cluster": "prod-1", "tenant": None, "image": V2, "pinned": "ok", "same": "ok", "soak": "ok",
+            "signature": "none", "attestation": "none", "message": "",
+            "object": "base/agent.yaml: DaemonSet.apps kube-system/agent: spec.template.spec.containers[agent].image",
+        }
+    ]  # fmt: skip
+    with_base(fleet, "prod-1", image=V3).commit()
+    (row,) = fleet.rows(3)
+    assert (states(row), row["message"]) == ("ok failed none none none", f"staging/staging-1 has {V2}")
+    with_base(fleet, "prod-1", image="agent:v2").commit()
+    (row,) = fleet.rows(3)
+    assert states(row) == "failed failed none none none"
+
+
+def test_an_image_of_base_must_have_been_in_the_environment_before_for_long_enough(fleet: Gated) -> None:
+    fleet.on("main")
+    with_base(fleet, "staging-1", image=V2).commit(ago=HOUR // 2)
+    fleet.branch("change")
+    with_base(fleet, "prod-1", image=V2).commit()
+    (row,) = fleet.rows(3)
+    assert states(row) == "ok ok failed none none"
+    assert "staging/staging-1" in row["message"]
+
+
+def test_an_object_of_base_that_the_environment_before_does_not_have_is_refused(fleet: Gated) -> None:
+    with_base(fleet, "prod-1", image=V2).commit()
+    (row,) = fleet.rows(3)
+    assert row["message"] == "no cluster of staging has an image at this place of such an object in base"
+
+
+def test_a_signature_is_asked_for_an_image_of_base(fleet: Gated) -> None:
+    with_rules(fleet, {"environment": "prod", "cosign": KEY}).cosign()
+    with_base(fleet, "prod-1", image=V2).commit()
+    assert [states(row) for row in fleet.rows(0)] == ["ok none none ok ok"]
+    fleet.cosign("exit 1")
+    (row,) = fleet.rows(3)
+    assert (row["tenant"], states(row)) == (None, "ok none none failed failed")
+
+
+def test_an_object_that_moves_to_another_file_brings_no_image(fleet: Gated) -> None:
+    fleet.on("main")
+    with_base(fleet, "prod-1", image=V1).commit()
+    fleet.branch("change")
+    (fleet.root / "prod/prod-1/base/agent.yaml").rename(fleet.root / "prod/prod-1/base/agents.yaml")
+    fleet.commit()
+    assert fleet.rows(0) == []
+    with_base(fleet, "prod-1", image=V3, file="second.yaml").commit("the same object once more")
+    assert [row["image"] for row in fleet.rows(3)] == [V3]
+
+
+def test_all_judges_the_images_of_base(fleet: Gated) -> None:
+    fleet.on("main")
+    with_base(fleet, "prod-1", image=V1).commit()
+    fleet.branch("change")
+    assert fleet.rows(0) == []
+    assert [row["tenant"] for row in fleet.rows(3, "--all")] == ["payment-app", None]
+
+
+PATCHED = (
+    "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: base, namespace: flux-system}\n"
+    "spec:\n  path: ./prod/prod-1/base\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("flux/sync.yaml", PATCHED + "  images: [{name: agent, newName: evil}]\n"),
+        ("flux/sync.yaml", PATCHED + "  patches: [{patch: x}]\n"),
+        ("flux/sync.yaml", PATCHED + "  postBuild: {substitute: {tag: latest}}\n"),
+        ("base/kustomization.yaml", "resources: [https://evil.example/x]\n"),
+        ("base/agent.txt", AGENT.format(V1)),
+        ("base/agent.yml", AGENT.format(V1)),
+        ("base/agent.json", "{}"),
+        ("base/more/agent.yaml", AGENT.format(V1)),
+        ("base/agent.yaml", "a: [\n"),
+        ("base/agent.yaml", "a: 1\na: 2\n"),
+    ],
+)
+def test_a_change_that_hides_images_is_refused(fleet: Gated, path: str, body: str) -> None:
+    fleet.write(f"prod/prod-1/{path}", body)
+    fleet.commit()
+    line = fleet.refused(3, "check-image", "--base", "main", "--head", "change")
+    assert line.startswith("prod/prod-1/" + path.partition("/agent.yaml" if "more" in path else "\0")[0])
+    fleet.branch("change", "main")
+    fleet.write(f"dev/dev-1/{path}", body)
+    fleet.commit()
+    assert fleet.rows(0) == [], "no rule is for images in dev"
+
+
+def test_a_symlink_in_base_is_refused(fleet: Gated) -> None:
+    (fleet.root / "prod/prod-1/base").mkdir()
+    (fleet.root / "prod/prod-1/base/agent.yaml").symlink_to("../../../docs/agent.yaml")
+    fleet.commit()
+    assert "prod/prod-1/base/agent.yaml" in fleet.refused(3, "check-image", "--base", "main", "--head", "change")
+
+
+def test_results_go_to_stderr_so_that_stdout_stays_json(fleet: Gated) -> None:
+    done = promoted(fleet)("check-image", "--base", "main", "--head", "change")
+    assert (done.code, len(done.data), done.err) == (0, 1, "checked 1 image: all passed\n")

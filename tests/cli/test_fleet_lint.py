@@ -348,3 +348,18 @@ def test_whatever_init_is_asked_for_is_clean(tmp_path: Path, words: tuple[str, .
     assert cli.ok("fleet", "lint", "--strict", "--repo", str(config)).data == []
     assert cli.ok("fleet", "lint-blueprints", str(blueprints)).data == []
     assert subprocess.run(["git", "-C", str(config), "status", "--porcelain"], capture_output=True).stdout == b""
+
+
+def test_a_fleet_without_clusters_has_nothing_to_check_and_says_so(fleet: Fleet) -> None:
+    for name in ("dev", "staging", "prod"):
+        shutil.rmtree(fleet.root / name)
+    done = fleet("lint")
+    assert (done.code, done.data, done.err) == (0, [], "nothing had to be checked: there is no cluster\n")
+
+
+def test_a_source_that_the_policy_does_not_list_is_reported(fleet: Fleet) -> None:
+    path = "dev/dev-use1-01/flux/blueprints.yaml"
+    fleet.edit(path, "github.com/acme/", "github.com/evil/")
+    assert findings(fleet) == [("source", path)]
+    fleet.edit("fleet.yaml", "sources: #", "sources:\n  - https://github.com/evil/acme-platform-blueprints.git\n  #")
+    assert findings(fleet, code=0) == []

@@ -53,6 +53,8 @@ class Pipelines:
         for name, script in STAND_INS.items():
             (bin / name).write_text(f'#!/bin/sh\necho "{name} $*" >> {self.said}\n{script}\n')
             (bin / name).chmod(0o755)
+        fleet.edit("fleet.yaml", "people:", "people:\n  dev-1: [dev@acme.example]\n  #")
+        fleet.commit("Who commits")
         for name in BOTH:
             fleet.git("clone", "-q", "--bare", str(fleet.folder / name), str(self.bare(name)))
         self.path = os.pathsep.join([str(bin), str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -203,6 +205,15 @@ def test_a_change_cannot_bring_its_own_policy(pipelines: Pipelines) -> None:
     assert not job.run()
     assert not job.outcomes["Check approvals"]
     assert verdicts(pipelines)[-1] == "failure"
+
+
+def test_where_blueprints_come_from_is_reviewed_in_the_first_environment_too(pipelines: Pipelines) -> None:
+    """Neither its address nor the policy's list of sources changes without approvals."""
+    for path in ("dev/dev-use1-01/flux/blueprints.yaml", "fleet.yaml"):
+        pipelines.fleet.edit(path, "github.com/acme/acme-platform-blueprints.git", "github.com/evil/acme-platform-blueprints.git")
+        job = gates(pipelines, pipelines.propose())
+        assert not job.run()
+        assert not job.outcomes["Check approvals"]
 
 
 def test_nothing_of_the_change_is_in_the_work_tree(pipelines: Pipelines) -> None:

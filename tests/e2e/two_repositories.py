@@ -56,7 +56,8 @@ class Repositories(fleets.Fleet):
         super().__init__(folder)
         self.forge = forge
         self.cli.ok("fleet", "init", str(folder), "--charts", charts_url)
-        for place in sorted(self.root.glob("*/*/flux*/blueprints.yaml")) + sorted(self.root.glob("*/*/flux-instance.yaml")):
+        files = ("*/*/flux/blueprints.yaml", "*/*/flux-instance.yaml", "fleet.yaml")
+        for place in [place for pattern in files for place in sorted(self.root.glob(pattern))]:
             for name in (BLUEPRINTS, CONFIG):
                 text = place.read_text()
                 place.write_text(text.replace(f"https://github.com/acme/{name}.git", forge.url(name)))

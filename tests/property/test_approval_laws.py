@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flux_resourceset.repositories import approvals
-from flux_resourceset.repositories.approvals import Review
+from flux_resourceset.repositories.approvals import Commit, Review
 
 HEAD, OLD = "a" * 40, "b" * 40
 USERS = ["ann", "bob", "cid", "dee", "eve"]
@@ -29,6 +29,7 @@ reviews = st.lists(
     ),
     max_size=8,
 )
+emails = st.sampled_from(["A@x", "c@x", "7+bob@users.noreply.github.com"])
 rules = st.lists(
     st.fixed_dictionaries(
         {
@@ -46,7 +47,8 @@ instances = st.fixed_dictionaries(
         "changed": st.lists(st.sampled_from(PATHS), max_size=3),
         "head": st.just(HEAD),
         "author": st.none() | users,
-        "emails": st.lists(st.sampled_from(["A@x", "c@x", "7+bob@users.noreply.github.com"]), max_size=2),
+        "commits": st.lists(st.builds(Commit, st.just(OLD), emails, emails, st.just(())), max_size=2),
+        "bots": st.lists(st.just("c@x"), max_size=1),
         "reviews": reviews,
     }
 )
@@ -71,10 +73,24 @@ def standing(given: list[Review]) -> dict[str, Review]:
     return last
 
 
+def writers(instance: dict[str, Any]) -> dict[str, set[str]]:
+    """The users of each address that wrote; none of an address that the policy does not list."""
+    people = {user.lower() for user in instance["people"]}
+    found = {}
+    for email in {email.lower() for commit in instance["commits"] for email in (commit.author, commit.committer)}:
+        users = {user.lower() for user, known in instance["people"].items() if email in known}
+        found[email] = users | ({"bob"} & people if "+bob@" in email else set())
+    return found
+
+
 def barred(instance: dict[str, Any]) -> set[str]:
-    emails = {email.lower() for email in instance["emails"]}
-    by_people = {user.lower() for user, known in instance["people"].items() if set(known) & emails}
-    return by_people | ({"bob"} if any("+bob@" in email for email in emails) else set()) | {(instance["author"] or "").lower()}
+    return {(instance["author"] or "").lower()}.union(*writers(instance).values())
+
+
+def unknown(instance: dict[str, Any]) -> set[str]:
+    if not required(instance):
+        return set()
+    return {email for email, users in writers(instance).items() if not users and email not in instance["bots"]}
 
 
 def required(instance: dict[str, Any]) -> dict[str, int]:
@@ -100,9 +116,9 @@ def most_places(wanted: dict[str, int], members: dict[str, set[str]], present: l
 @given(instance=instances)
 def test_the_verdict_is_that_of_trying_everything(instance: dict[str, Any]) -> None:
     answer = approvals.verdict(**instance)
-    wanted, last, writers = required(instance), standing(instance["reviews"]), barred(instance)
+    wanted, last, wrote = required(instance), standing(instance["reviews"]), barred(instance)
     members = {team: {user.lower() for user in instance["teams"].get(team, [])} for team in wanted} | {"any": set(USERS)}
-    fresh = [u for u, r in last.items() if r.state == "approved" and r.commit == HEAD and u not in writers]
+    fresh = [u for u, r in last.items() if r.state == "approved" and r.commit == HEAD and u not in wrote]
     blockers = {u for u, r in last.items() if r.state == "changes_requested" and u != (instance["author"] or "").lower()}
     covered = {path for rule in instance["rules"] for pattern in rule["paths"] for path in MEANT[pattern]}
 
@@ -114,7 +130,10 @@ def test_the_verdict_is_that_of_trying_everything(instance: dict[str, Any]) -> N
     assert answer["missing"] == {name: wanted[name] - len(team) for name, team in counted.items() if wanted[name] > len(team)}
     assert {user.lower() for user in answer["blocked_by"]} == blockers
     assert answer["uncovered"] == sorted(set(instance["changed"]) - covered)
-    assert answer["ok"] == (len(seated) == sum(wanted.values()) and not blockers and not answer["uncovered"])
+    assert answer["ok"] == (
+        len(seated) == sum(wanted.values()) and not blockers and not answer["uncovered"] and not answer["unknown"]
+    )
+    assert {each["email"].lower() for each in answer["unknown"]} == unknown(instance)
     outside = [u for u in fresh if not any(u in members[team] for team in wanted)]
     assert sorted(each["user"].lower() for each in answer["ignored"] if each["why"] == "team") == sorted(outside)
 

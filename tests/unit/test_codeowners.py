@@ -73,6 +73,23 @@ def test_what_two_patterns_share_has_a_line_of_its_own_with_the_owners_of_both()
     ]
 
 
+def test_a_pattern_for_every_environment_has_a_line_in_those_that_ask_fewer() -> None:
+    rules = [
+        {"paths": ["*/*/base/**"], "require": {"sre": 1}},
+        {"paths": ["dev/**"], "require": {}},
+        {"paths": ["prod/**"], "require": {"sre": 2, "tech-leads": 1}},
+        {"paths": ["staging/**"], "require": {"security": 1}},
+    ]
+    assert lines(rules) == [
+        "/*/*/base/ @sre-1 @sre-2",
+        "/dev/",
+        "/dev/*/base/ @sre-1 @sre-2",
+        "/prod/ @lead-1 @sre-1 @sre-2",
+        "/staging/ @sec-1",
+        "/staging/*/base/ @sec-1 @sre-1 @sre-2",
+    ]
+
+
 def test_where_two_patterns_meet_without_a_pattern_for_it_rather_too_many_are_asked() -> None:
     rules = [{"paths": ["prod/a*"], "require": {"sre": 1}}, {"paths": ["prod/*b"], "require": {"security": 1}}]
     assert lines(rules) == ["/prod/*b @sec-1", "/prod/a* @sec-1 @sre-1 @sre-2"]

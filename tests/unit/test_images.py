@@ -115,8 +115,8 @@ def test_a_rule_meets_the_changed_images_of_its_environment() -> None:
     head = tree({PROD: provider(image="b"), other: provider(image="a", replicas=2), STAGING: provider(image="b")})
     by = policy({"environment": "prod"})
     changed = {each.path("input.yaml") for each in (PROD, other, STAGING)}
-    assert [(each.tenant, each.image) for each in images.subjects(by, head, [before], changed)] == [(PROD, "b")]
-    assert [(each.tenant, each.image) for each in images.subjects(by, head, [before], None)] == [(other, "a"), (PROD, "b")]
+    assert [(each.place, each.image) for each in images.subjects(by, head, [before], changed)] == [(PROD, "b")]
+    assert [(each.place, each.image) for each in images.subjects(by, head, [before], None)] == [(other, "a"), (PROD, "b")]
     assert list(images.subjects(by, head, [before], {"prod/prod-use1-01/tenants/payment-app/sync.yaml"})) == []
 
 
@@ -176,6 +176,19 @@ def test_a_changed_file_that_cannot_be_read_is_refused_by_name(body: bytes) -> N
     path = PROD.path("input.yaml")
     with pytest.raises(tenants.Broken, match=path):
         list(images.subjects(policy({"environment": "prod"}), tree({PROD: body}), [tree({})], {path}))
+
+
+class Locked(trees.Files):
+    """A tree whose files are listed and cannot be read."""
+
+    def read(self, path: str) -> bytes | None:
+        return None
+
+
+@pytest.mark.parametrize("path", [PROD.path("input.yaml"), PROD.where.path("base/agent.yaml"), PROD.where.path("flux/sync.yaml")])
+def test_a_file_that_cannot_be_read_is_not_taken_for_one_that_is_not_there(path: str) -> None:
+    with pytest.raises(tenants.Unread, match=f"{path}: is there and cannot be read"):
+        list(images.subjects(policy({"environment": "prod"}), Locked({path: b""}), [tree({})], {path}))
 
 
 @pytest.mark.parametrize("link", ["prod", "prod/prod-use1-02", "prod/prod-use1-02/tenants", "prod/prod-use1-01/tenants/orders"])
@@ -298,7 +311,7 @@ def test_a_row_tells_every_check_and_every_reason_once() -> None:
     checks = dict.fromkeys(images.CHECKS, Check("ok")) | dict.fromkeys(images.BY_COSIGN, Check("failed", "cosign: no"))
     row = images.row(subject(IMAGE), {**checks, "same": Check("failed", "other")})
     assert row == {
-        "environment": "prod", "cluster": "prod-use1-01", "tenant": "payment-app", "image": IMAGE, "pinned": "ok",
+        "object": None, "environment": "prod", "cluster": "prod-use1-01", "tenant": "payment-app", "image": IMAGE, "pinned": "ok",
         "same": "failed", "soak": "ok", "signature": "failed", "attestation": "failed", "message": "other; cosign: no",
     }  # fmt: skip
     assert images.refused(row)

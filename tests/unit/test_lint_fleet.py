@@ -8,6 +8,7 @@ from flux_resourceset.repositories import findings
 from unit.lint_trees import (
     AWS,
     DEV,
+    DIGEST,
     FLUX,
     HUB,
     INPUT,
@@ -333,7 +334,9 @@ def test_base_is_judged_too() -> None:
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: x, namespace: y}\nspec: {containers: [{name: x, image: nginx}]}\n"
     path = f"{DEV}/base/pod.yaml"
     assert rules({**B, path: pod}) == [("object-policy", path)]
-    assert rules({**B, path: pod.replace("nginx", "nginx:1.27")}) == []
+    (finding,) = lint({**B, path: pod.replace("nginx", "nginx:1.27")})
+    assert (finding.rule, finding.severity) == ("image", findings.WARNING)
+    assert rules({**B, path: pod.replace("nginx", f"nginx:1.27@{DIGEST}")}) == []
     binding = (
         "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: x}\n"
         "roleRef: {kind: ClusterRole, name: cluster-admin, apiGroup: rbac.authorization.k8s.io}\n"

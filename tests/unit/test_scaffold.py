@@ -251,6 +251,26 @@ def test_the_first_environment_is_free_and_the_last_one_needs_most() -> None:
     assert [each.inputs for each in found.environments] == [("git", "api")] * 3 + [("git",)]
 
 
+@pytest.mark.parametrize("ci", ["github", "gitlab"])
+@pytest.mark.parametrize("environments", EVERY_ENVIRONMENTS)
+def test_what_clusters_run_and_from_where_is_reviewed_in_every_environment(ci: str, environments: tuple[str, ...]) -> None:
+    _, files = of(ci, *environments)
+    found = policy.read(files["fleet.yaml"].encode())
+    for name in (*found.names, "added-later"):
+        for path in ("base/new.yaml", "base/sub/new.yaml", "flux/blueprints.yaml", "flux/sync.yaml", "flux-instance.yaml"):
+            assert required(found, f"{name}/{name}-use1-01/{path}").get("sre", 0) >= 1
+
+
+@pytest.mark.parametrize("ci", ["github", "gitlab"])
+def test_the_policy_lists_the_sources_of_its_clusters_and_the_bots_of_its_forge(ci: str) -> None:
+    _, files = of(ci, "one", "two")
+    found = policy.read(files["fleet.yaml"].encode())
+    assert found.sources is not None
+    assert list(found.sources) == list(scaffold.default_sources("acme", ci))
+    assert all(url in "".join(files[path] for path in files if path.startswith("one/")) for url in found.sources)
+    assert list(found.bots) == (["noreply@github.com"] if ci == "github" else [])
+
+
 def test_the_last_environment_takes_what_was_in_the_one_before_signed_and_tested() -> None:
     _, files = of()
     (rule,) = policy.read(files["fleet.yaml"].encode()).images

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from flux_resourceset.repositories import globs, policy
 
+_AUTHOR, _COMMITTER, _CO_AUTHOR = "author", "committer", "co-author"
 STATES = ("approved", "changes_requested", "commented", "dismissed")
 
 _TIME = re.compile(
@@ -17,9 +18,14 @@ _TIME = re.compile(
 )
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}", re.ASCII)  # SHA-1, or SHA-256 in newer repositories
 
-# E-mail addresses that a forge makes up for who hides their own: they name the user, so nobody need list them.
-_OF_GITHUB = re.compile(r"(?:\d+\+)?([^@+]+)@users\.noreply\..+")
-_OF_GITLAB = re.compile(r"\d+-([^@]+)@users\.noreply\.(?!github\.com\Z).+")
+# Addresses that a forge gives to users who hide their own; each contains the name of its user. Only these two hosts are trusted:
+# the owner of any other domain can create such an address, and sign commits with it.
+_OF_GITHUB = re.compile(r"(?:\d+\+)?([^@+]+)@users\.noreply\.github\.com", re.ASCII)
+_OF_GITLAB = re.compile(r"\d+-([^@]+)@users\.noreply\.gitlab\.com", re.ASCII)
+_BOT = re.compile(r".*\[bot\]|(?:project|group)_\d+_bot(?:_[0-9a-z]+|\d*)", re.ASCII)  # as GitHub and GitLab name them
+
+# The committer of what is merged or edited on GitHub's pages; the author is the user who did it, and never this address.
+WEB_FLOW = "noreply@github.com"
 
 
 class Review(NamedTuple):
@@ -27,6 +33,15 @@ class Review(NamedTuple):
     state: str  # one of STATES
     commit: str  # of which it was made; empty if nobody knows
     time: str  # RFC 3339
+
+
+class Commit(NamedTuple):
+    """A commit of a change, with the addresses of its writers."""
+
+    id: str
+    author: str
+    committer: str
+    co_authors: tuple[str, ...] = ()
 
 
 class Approvals(NamedTuple):
@@ -45,17 +60,26 @@ def verdict(
     changed: Collection[str],
     head: str,
     author: str | None,
-    emails: Iterable[str],
+    commits: Iterable[Commit],
     reviews: Sequence[Review],
+    bots: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """`emails`: of all who wrote commits of the change. Names and e-mails are compared without case."""
+    """Judge the reviews of a change by the policy of its base. Names and addresses are compared without (ASCII) case.
+
+    A writer whose address the policy does not list could be any user, also one who approves. So such a change is refused, unless
+    its paths require no approval.
+    """
     required, uncovered = requirement(rules, changed)
     standing = _standing(reviews)
-    barred = _writers(author, emails, people)
+    known = Addresses(people, bots)
+    users, unknown = known.writers(commits)
+    barred = {_key(author), *users}
+    if not required:
+        unknown = []
     ignored, places = {}, {}
     for user, review in standing.items():
         open_to = [team for team in required if team == policy.ANY or user in map(_key, teams.get(team, ()))]
-        if why := _why_ignored(review, user in barred, head, bool(open_to)):
+        if why := _why_ignored(review, user in barred, known.is_bot(user), head, bool(open_to)):
             ignored[user] = {"user": review.user, "why": why}
         elif review.state == "approved":
             places[user] = sorted(open_to, key=lambda team: (team == policy.ANY, team))  # whoever comes can fill a place of `any`
@@ -64,13 +88,14 @@ def verdict(
     missing = {team: places - len(counted[team]) for team, places in required.items() if places > len(counted[team])}
     blockers = sorted(user for user, review in standing.items() if review.state == "changes_requested" and user != _key(author))
     return {
-        "ok": not missing and not blockers and not uncovered,
+        "ok": not missing and not blockers and not uncovered and not unknown,
         "required": required,
         "counted": counted,
         "missing": missing,
         "ignored": [ignored[user] for user in sorted(ignored)],
         "blocked_by": [standing[user].user for user in blockers],
         "uncovered": uncovered,
+        "unknown": unknown,
     }
 
 
@@ -94,13 +119,15 @@ def _standing(reviews: Sequence[Review]) -> dict[str, Review]:
     return {_key(review.user): review for review in sorted(opinions, key=lambda review: instant(review.time))}
 
 
-def _why_ignored(review: Review, wrote: bool, head: str, wanted: bool) -> str | None:
+def _why_ignored(review: Review, wrote: bool, is_bot: bool, head: str, wanted: bool) -> str | None:
     if review.state == "dismissed":
         return "dismissed"
     if review.state != "approved":
         return None
     if wrote:
         return "author"
+    if is_bot:
+        return "bot"
     if review.commit.lower() != head.lower():
         return "stale"
     return None if wanted else "team"
@@ -138,12 +165,73 @@ def _key(user: str | None) -> str:
     return user.lower() if user is not None and user.isascii() else user or ""
 
 
-def _writers(author: str | None, emails: Iterable[str], people: Mapping[str, Sequence[str]]) -> set[str]:
-    """All who wrote the change: the author, and whoever has one of the e-mails, by `people` or by the address itself."""
-    written = {email.strip().casefold() for email in emails}
-    users = {_key(user) for user, known in people.items() if any(email.strip().casefold() in written for email in known)}
-    named = (form.fullmatch(email) for email in written for form in (_OF_GITHUB, _OF_GITLAB))
-    return {_key(author), *users, *(name[1] for name in named if name)}
+class Addresses:
+    """The addresses that a policy lists: those of people by user, and those of bots."""
+
+    def __init__(self, people: Mapping[str, Sequence[str]], bots: Iterable[str]) -> None:
+        self._people = {_key(user) for user in people}
+        self._users: dict[str, set[str]] = {}
+        for user, emails in people.items():
+            for email in emails:
+                self._users.setdefault(_address(email), set()).add(_key(user))
+        self._bots = {_address(email) for email in bots}
+        self._bot_names = {name for email in self._bots for name in _named(email)} - self._people
+
+    def is_bot(self, user: str) -> bool:
+        """Whether a user is a program, whose approval is not that of a second pair of eyes."""
+        return user in self._bot_names or _BOT.fullmatch(user) is not None
+
+    def writers(self, commits: Iterable[Commit]) -> tuple[set[str], list[dict[str, str]]]:
+        """The users who wrote these commits; and each address that the policy does not list, with one of its commits."""
+        users: set[str] = set()
+        unknown: dict[str, dict[str, str]] = {}
+        for commit in commits:
+            for role, email in _roles(commit):
+                found = self._users_of(email)
+                users |= found
+                if not found and not self._is_of_a_bot(email, role):
+                    unknown.setdefault(_address(email), {"email": email.strip(), "role": role, "commit": commit.id})
+        return users, [unknown[address] for address in sorted(unknown)]
+
+    def _users_of(self, email: str) -> set[str]:
+        address = _address(email)
+        return self._users.get(address, set()) | (set(_named(address)) & self._people)
+
+    def _is_of_a_bot(self, email: str, role: str) -> bool:
+        address = _address(email)
+        return address in self._bots and (role == _COMMITTER or address != WEB_FLOW)
+
+
+def _roles(commit: Commit) -> Iterator[tuple[str, str]]:
+    yield _AUTHOR, commit.author
+    yield _COMMITTER, commit.committer
+    yield from ((_CO_AUTHOR, email) for email in commit.co_authors)
+
+
+def remedy(unknown: Mapping[str, str]) -> str:
+    """What to do about a writer whom the policy does not list."""
+    email, role, commit = unknown["email"], unknown["role"], unknown["commit"][:12]
+    if not email:
+        return f"the {role} of {commit} has no address; make the commit again with an address that people of fleet.yaml has"
+    if _address(email) == WEB_FLOW and role == _COMMITTER:
+        return f"{email} is the committer of {commit}; add it to bots of fleet.yaml to allow changes on GitHub's pages"
+    if _address(email) == WEB_FLOW:
+        return (
+            f"{email} is the {role} of {commit}, which GitHub never writes; make the commit again with the address of its author"
+        )
+    return (
+        f"{email}, the {role} of {commit}, is not in fleet.yaml; add it to people under its user, or to bots if it is a program"
+    )
+
+
+def _address(email: str) -> str:
+    """An address as it is compared; one that only looks like another one is another one."""
+    return _key(email.strip())
+
+
+def _named(address: str) -> list[str]:
+    """The user that an address of a forge contains, if it is one of those."""
+    return [_key(found[1]) for form in (_OF_GITHUB, _OF_GITLAB) if (found := form.fullmatch(address))]
 
 
 # Times

@@ -26,7 +26,9 @@ def text(rules: Sequence[Mapping[str, Any]], teams: Mapping[str, Sequence[str]])
     for rule in rules:
         for pattern in rule["paths"]:
             owners.setdefault(pattern, {}).update(_members(rule["require"], teams))
-    for meeting in [*filter(None, itertools.starmap(_meeting, itertools.permutations(owners, 2)))]:
+    pairs = [*itertools.permutations(owners, 2)]
+    shared = [_below_both(*pair) for pair in pairs if not owners[pair[1]].keys() <= owners[pair[0]].keys()]
+    for meeting in [*filter(None, [*shared, *itertools.starmap(_anywhere_in, pairs)])]:
         owners.setdefault(meeting, {})
     ordered = sorted(owners, key=globs.specificity)
     lines = []
@@ -49,12 +51,26 @@ def _decides_for(pattern: str, broader: str, known: Collection[str]) -> bool:
 
 
 def _meeting(folder: str, named: str) -> str | None:
+    return _below_both(folder, named) or _anywhere_in(folder, named)
+
+
+def _anywhere_in(folder: str, named: str) -> str | None:
     """The pattern of what two others share: `prod/**` and `**/secrets.yaml` both mean `prod/**/secrets.yaml`, whose line needs
     the owners of both, while all else in prod, and all other secrets, do not."""
     anywhere = _ANYWHERE.fullmatch(named)
     if folder.endswith("/**") and anywhere and globs.covers(anywhere["within"] + "**", folder):
         return f"{folder}/{anywhere['name']}"
     return None
+
+
+def _below_both(folder: str, named: str) -> str | None:
+    """The pattern of what a folder shares with one whose first segments are stars: `dev/**` and `*/*/base/**` both mean
+    `dev/*/base/**`."""
+    above, segments = folder.removesuffix("/**").split("/"), named.split("/")
+    stars = [segment == "*" for segment in segments[: len(above)]]
+    if not folder.endswith("/**") or "*" in "".join(above) or len(segments) <= len(above) or not all(stars):
+        return None
+    return "/".join([*above, *segments[len(above) :]])
 
 
 def _members(require: Mapping[str, int], teams: Mapping[str, Sequence[str]]) -> dict[str, str]:

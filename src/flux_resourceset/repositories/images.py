@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from flux_resourceset.repositories import layout, tenants, trees
+from flux_resourceset.repositories import applied_objects, layout, tenants, trees
 from flux_resourceset.repositories.policy import Cosign, ImageRule, Policy
 
 OK, FAILED, NONE = "ok", "failed", "none"  # none: the rule does not ask for it, or it was not reached
@@ -24,18 +24,42 @@ _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 _NOTHING = object()  # differs from every value: there was no tenant, or Git did not hold its inputs
 
 
+class Part(NamedTuple):
+    """A place for an image in an object of base/, identified by names."""
+
+    cluster: layout.Cluster
+    file: str  # the path from the root
+    object: str
+    field: str
+
+    @property
+    def where(self) -> layout.Cluster:
+        return self.cluster
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.object, self.field
+
+    def told(self) -> dict[str, str | None]:
+        name = f"{self.file.removeprefix(self.cluster.folder + '/')}: {self.object}: {self.field}"
+        return {"environment": self.cluster.environment, "cluster": self.cluster.name, "tenant": None, "object": name}
+
+
+Place = layout.Tenant | Part
+
+
 class Subject(NamedTuple):
     """An image that a rule is for."""
 
     rule: ImageRule
-    tenant: layout.Tenant
+    place: Place
     image: Any  # None: there is none; anything but text is no image
 
 
 class Source(NamedTuple):
-    """What a tenant has in a cluster of `same_as`."""
+    """What there is at the same place in a cluster of `same_as`."""
 
-    tenant: layout.Tenant
+    place: Place
     image: Any
     flaw: str | None  # why nobody can tell which image it has
 
@@ -78,6 +102,10 @@ def subjects(
             image = inputs.values.get(rule.field)
             if changed is None or any(_differ(image, _value(tree, tenant, rule.field)) for tree in before):
                 yield Subject(rule, tenant, image)
+    for environment in policy.names:
+        rules = rules_of_base(policy, environment)
+        for part, image in _changed_parts(policy, head, before, changed, environment) if rules else ():
+            yield from (Subject(rule, part, image) for rule in rules)
 
 
 def _candidates(policy: Policy, head: trees.Tree, environment: str, changed: Collection[str] | None) -> Iterable[layout.Tenant]:
@@ -122,11 +150,103 @@ def _differ(one: Any, other: Any) -> bool:
     return type(one) is not type(other) or bool(one != other)
 
 
+# Images of base
+
+
+def _changed_parts(
+    policy: Policy, head: trees.Tree, before: Sequence[trees.Tree], changed: Collection[str] | None, environment: str
+) -> Iterator[tuple[Part, str]]:
+    """The images of objects in base/ that differ from any of the trees before; all of them if `changed` is None."""
+    touched = {layout.cluster_of(path) for path in changed or () if _is_applied(path)}
+    for cluster in layout.clusters(head, policy, environment):
+        if changed is not None and cluster not in touched:
+            continue
+        _check_applied(head, cluster)
+        known = [_by_key(tree, cluster) for tree in before]
+        for part, image in parts(head, cluster):
+            if changed is None or any(image not in each.get(part.key, ()) for each in known):
+                yield part, image
+
+
+def _is_applied(path: str) -> bool:
+    """Whether Flux applies a file of a cluster that belongs to no tenant."""
+    segments = path.split("/")
+    return len(segments) > 2 and segments[2] in (layout.BASE, layout.FLUX)
+
+
+def _check_applied(tree: trees.Tree, cluster: layout.Cluster) -> None:
+    """Refuse files that bring images unseen. Raises tenants.Broken."""
+    for folder in (layout.BASE, layout.FLUX):
+        path = cluster.path(folder)
+        _check_folder(cluster.folder, folder, tree.children(cluster.folder).get(folder))
+        for name, sort in tree.children(path).items():
+            if sort is not trees.Sort.FILE or not (name.endswith(".yaml") or name == layout.KEEP):
+                raise tenants.Broken(f"{path}/{name}", None, "is not judged here; a file in it must end with .yaml")
+            for document in tenants.readable(tree, f"{path}/{name}"):
+                for fault in applied_objects.faults(document.data, name, _RULES, in_base=folder == layout.BASE):
+                    if fault.rule == applied_objects.UNJUDGED:
+                        raise tenants.Broken(f"{path}/{name}", document.line(*fault.steps), fault.message)
+
+
+_RULES = applied_objects.Rules()  # sources are for lint to judge
+
+
+def parts(tree: trees.Tree, cluster: layout.Cluster) -> Iterator[tuple[Part, str]]:
+    """The images of objects in base/. Raises tenants.Broken."""
+    folder = cluster.path(layout.BASE)
+    for name, sort in tree.children(folder).items():
+        if sort is trees.Sort.FILE and name.endswith(".yaml"):
+            yield from _parts_of_file(tree, cluster, f"{folder}/{name}")
+
+
+def _parts_of_file(tree: trees.Tree, cluster: layout.Cluster, path: str) -> Iterator[tuple[Part, str]]:
+    for document in tenants.readable(tree, path):
+        for identity, image in applied_objects.images(document.data):
+            yield Part(cluster, path, identity, image.place), image.value
+
+
+def _by_key(tree: trees.Tree, cluster: layout.Cluster) -> dict[tuple[str, str], list[str]]:
+    found: dict[tuple[str, str], list[str]] = {}
+    try:
+        for part, image in parts(tree, cluster):
+            found.setdefault(part.key, []).append(image)
+    except tenants.Broken:
+        return {}  # so that all of head is judged
+    return found
+
+
+def sources_of_part(tree: trees.Tree, policy: Policy, environment: str, part: Part) -> list[Source]:
+    """The same place in the clusters of an environment that have it."""
+    found: list[Source] = []
+    for cluster in layout.clusters(tree, policy, environment):
+        try:
+            found += [Source(each, image, None) for each, image in parts(tree, cluster) if each.key == part.key]
+        except tenants.Broken as exc:
+            found.append(Source(part._replace(cluster=cluster), None, str(exc)))
+    return found
+
+
+def image_of_part(tree: trees.Tree, part: Part) -> Any:
+    """What its file has there; a value that equals none if that is not known, or not one."""
+    try:
+        found = [image for each, image in _parts_of_file(tree, part.cluster, part.file) if each.key == part.key]
+    except tenants.Broken:
+        return _NOTHING
+    return found[0] if len(found) == 1 else _NOTHING
+
+
+def rules_of_base(policy: Policy, environment: str) -> list[ImageRule]:
+    """The rules for images in base/, where no input has a name: those for the input `image`, or else all of the environment."""
+    found = [rule for rule in policy.images if rule.environment == environment]
+    return [rule for rule in found if rule.field == "image"] or found
+
+
 # Pinned
 
 
 def pinned(subject: Subject) -> Check:
-    field, image = subject.rule.field, subject.image
+    image = subject.image
+    field = subject.rule.field if isinstance(subject.place, layout.Tenant) else "image"
     if image is None:
         return _failed(f"{field} is missing; it must be an image with its digest")
     if not isinstance(image, str):
@@ -177,12 +297,13 @@ def same(subject: Subject, sources: Sequence[Source]) -> Check:
     if rule.same_as is None:
         return Check(NONE)
     if not sources:
-        return _failed(f"no cluster of {rule.same_as} has the tenant")
+        what = "the tenant" if isinstance(subject.place, layout.Tenant) else "an image at this place of such an object in base"
+        return _failed(f"no cluster of {rule.same_as} has {what}")
     for each in sources:
         if each.flaw is not None:
             return _failed(each.flaw)
         if subject.image is None or _differ(subject.image, each.image):
-            return _failed(f"{each.tenant.where.folder} has {_shown(each.image)}")
+            return _failed(f"{each.place.where.folder} has {_shown(each.image)}")
     return Check(OK)
 
 
@@ -199,17 +320,17 @@ def brought(image: Any, history: Iterator[tuple[Any, int]]) -> int | None:
     return since
 
 
-def soak(rule: ImageRule, since: Mapping[layout.Tenant, int | None], now: float) -> Check:
+def soak(rule: ImageRule, since: Mapping[Place, int | None], now: float) -> Check:
     if not since:
         return Check(NONE)
-    for tenant, moment in since.items():
+    for place, moment in since.items():
         if moment is None:
-            return _failed(f"nobody can tell since when it has been in {tenant.where.folder}")
+            return _failed(f"nobody can tell since when it has been in {place.where.folder}")
         if moment > now:
-            return _failed(f"it came to {tenant.where.folder} in the future, as the commit and the clock have it")
+            return _failed(f"it came to {place.where.folder} in the future, as the commit and the clock have it")
         if now - moment < rule.soak:
             return _failed(
-                f"it has been in {tenant.where.folder} for {span(int(now - moment))}, and must be for {span(rule.soak)}"
+                f"it has been in {place.where.folder} for {span(int(now - moment))}, and must be for {span(rule.soak)}"
             )
     return Check(OK)
 
@@ -257,7 +378,13 @@ def row(subject: Subject, checks: Mapping[str, Check]) -> dict[str, Any]:
     image = subject.image if isinstance(subject.image, str) else None
     reasons = dict.fromkeys(checks[name].why for name in CHECKS if checks[name].why)  # both of cosign's may be one
     states = {name: checks[name].state for name in CHECKS}
-    return {**subject.tenant.told(), "image": image, **states, "message": "; ".join(reasons)}
+    return {"object": None, **subject.place.told(), "image": image, **states, "message": "; ".join(reasons)}
+
+
+def name(row: Mapping[str, Any]) -> str:
+    """Where the image of a row is."""
+    where = f"{row['environment']}/{row['cluster']}"
+    return f"{where}/{row['tenant']}" if row["object"] is None else f"{where}/{row['object']}"
 
 
 def refused(row: Mapping[str, Any]) -> bool:

@@ -11,6 +11,7 @@ from flux_resourceset.repositories.policy import Policy
 TENANTS = "tenants"
 BASE = "base"
 FLUX = "flux"
+KEEP = ".gitkeep"  # Git knows no empty folders
 INPUT, NAMESPACE, SECRETS, SYNC = "input.yaml", "namespace.yaml", "secrets.yaml", "sync.yaml"
 TENANT_FILES = (INPUT, NAMESPACE, SECRETS, SYNC)
 BLUEPRINTS = f"{FLUX}/blueprints.yaml"  # of a cluster: the pin

@@ -25,6 +25,13 @@ class Unreadable(Exception):
         self.reason = reason
 
 
+class Unread(Unreadable):
+    """A file that is listed, and whose content cannot be had."""
+
+    def __init__(self) -> None:
+        super().__init__(None, "is there and cannot be read")
+
+
 class Manifest:
     """One document of a file. Nobody changes its data, for equal files share it."""
 
@@ -84,7 +91,9 @@ def at(value: Any, *steps: str | int) -> Any:
 def of_tree(tree: trees.Tree, path: str) -> list[Manifest]:
     """The documents of a file; none where there is no such file."""
     try:
-        body = tree.read(path)
+        body = trees.checked(tree, path)
+    except trees.Unread as exc:
+        raise Unread from exc
     except trees.TooLarge as exc:
         raise Unreadable(None, f"has more than {trees.LARGEST} bytes") from exc
     return [] if body is None else list(of_bytes(body))

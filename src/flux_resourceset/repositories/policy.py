@@ -60,6 +60,8 @@ class Policy(NamedTuple):
     api_secret: str
     teams: Mapping[str, Sequence[str]]
     people: Mapping[str, Sequence[str]]
+    bots: Sequence[str]  # addresses of programs that write commits
+    sources: Sequence[str] | None  # exact URLs; None if the policy does not list any, which allows none
     approvals: Sequence[Mapping[str, Any]]
 
     @property
@@ -117,6 +119,8 @@ def _policy(data: Mapping[str, Any]) -> Policy:
         api.get("secret") or "fleet-api-token",
         data.get("teams") or {},
         data.get("people") or {},
+        data.get("bots") or (),
+        data.get("sources"),
         data.get("approvals") or (),
     )
 
@@ -155,6 +159,10 @@ def _contradictions(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, 
         for team in rule["require"]:
             if team not in known:
                 yield ("approvals", place, "require", team), f"team {team} is not in teams"
+    owners = {email.strip().lower(): user for user, emails in (data.get("people") or {}).items() for email in emails}
+    for place, email in enumerate(data.get("bots") or ()):
+        if user := owners.get(email.strip().lower()):
+            yield ("bots", place), f"{email} is an address of {user} in people; an address belongs to a person or to a bot"
 
 
 def _contradictions_of_image(rule: Mapping[str, Any], environments: Sequence[str]) -> Iterator[tuple[str, str]]:

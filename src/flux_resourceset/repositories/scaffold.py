@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import flux_resourceset
-from flux_resourceset.repositories import codeowners, scaffold_templates, yaml_scalars
+from flux_resourceset.repositories import approvals, codeowners, scaffold_templates, yaml_scalars
 from flux_resourceset.repositories.layout import Cluster, Tenant
 
 Files = dict[str, str]  # texts by path
@@ -101,6 +101,8 @@ def fleet_config(name: str, environments: Sequence[str], ci: str) -> Files:
         "IMAGES": "".join(f"{line}\n" for line in _image_lines(name, environments)),
         "TEAMS": "\n".join(f"  {team}: [{', '.join(users)}]" for team, users in _TEAMS.items()),
         "PEOPLE": "\n".join(f"  {user}: [{user}@{name}.example]" for users in _TEAMS.values() for user in users),
+        "BOTS": _BOTS[ci],
+        "SOURCES": "\n".join(f"  - {yaml_scalars.written(url)}" for url in default_sources(name, ci)),
         "APPROVALS": "\n".join(map(_approval_line, rules)),
         "PROMOTION": f"fleet promote {TENANT} --to {environments[1]} --branch promote-payment\n" if environments[1:] else "",
         "FORGESTEP": _FORGE_STEPS[ci],
@@ -116,6 +118,13 @@ def fleet_config(name: str, environments: Sequence[str], ci: str) -> Files:
 _FORGE_STEPS = {
     GITHUB: "Bring the rules of [.github/rulesets](.github/rulesets/README.md) to GitHub.",
     GITLAB: "Set in GitLab what the first lines of `.gitlab-ci.yml` ask for.",
+}
+
+
+_BOTS = {
+    GITHUB: "bots: # addresses of programs that write commits; this one commits what is merged or edited on GitHub's pages\n"
+    f"  - {approvals.WEB_FLOW}\n",
+    GITLAB: "bots: [] # addresses of programs that write commits\n",
 }
 
 
@@ -146,6 +155,7 @@ def _approvals(environments: Sequence[str], ci: str) -> list[dict[str, Any]]:
     free, reviewed = earlier[:1], earlier[1:]
     pipeline = ".github/**" if ci == GITHUB else ".gitlab-ci.yml"
     return [
+        {"paths": ["*/*/base/**", "*/*/flux/**", "*/*/flux-instance.yaml"], "require": {"sre": 1}},
         *({"paths": [f"{name}/**"], "require": {}} for name in free),
         *({"paths": [f"{name}/**"], "require": {"sre": 1}} for name in reviewed),
         {"paths": [f"{last}/**", "fleet.yaml", "CODEOWNERS", "keys/**", "terraform/**", pipeline], "require": _STRICT},

@@ -23,6 +23,10 @@ class Broken(Exception):
         self.path, self.line, self.reason = path, line, reason
 
 
+class Unread(Broken):
+    """A file whose content cannot be had, so that nothing is known of it."""
+
+
 class Sync(NamedTuple):
     blueprint: str
     namespace: str
@@ -38,13 +42,20 @@ class Inputs(NamedTuple):
 
 
 def documents(tree: trees.Tree, path: str) -> list[Manifest]:
-    try:
-        found = manifests.of_tree(tree, path)
-    except manifests.Unreadable as exc:
-        raise Broken(path, exc.line, exc.reason) from exc
+    found = readable(tree, path)
     if not found:
         raise Broken(path, None, "is missing or empty")
     return found
+
+
+def readable(tree: trees.Tree, path: str) -> list[Manifest]:
+    """The documents of a file; none where there is no file."""
+    try:
+        return manifests.of_tree(tree, path)
+    except manifests.Unread as exc:
+        raise Unread(path, None, exc.reason) from exc
+    except manifests.Unreadable as exc:
+        raise Broken(path, exc.line, exc.reason) from exc
 
 
 def single(tree: trees.Tree, path: str, kind: str) -> Manifest:

@@ -25,12 +25,28 @@ class TooLarge(Exception):
     """A file with more bytes than are read."""
 
 
+class Unread(Exception):
+    """A file that is listed and cannot be read: what it holds is not known."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is there and cannot be read")
+
+
 class Tree(Protocol):
     def children(self, folder: str) -> Mapping[str, Sort]:
         """The names in a folder, in order; none where there is no such folder. The root is the empty text."""
 
     def read(self, path: str) -> bytes | None:
         """A file's content; None where there is no file, and also where a symlink is. Raises TooLarge."""
+
+
+def checked(tree: Tree, path: str) -> bytes | None:
+    """A file's content; None only where no file is. Raises Unread where one is listed that cannot be read, and TooLarge."""
+    body = tree.read(path)
+    folder, _, name = path.rpartition("/")
+    if body is None and tree.children(folder).get(name) is Sort.FILE:
+        raise Unread(path)
+    return body
 
 
 def entries(tree: Tree, folder: str = "") -> Iterator[Entry]:

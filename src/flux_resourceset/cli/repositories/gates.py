@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flux_resourceset.cli import failures
 from flux_resourceset.cli.repositories import checkouts
 from flux_resourceset.cli.repositories.checkouts import Checkout
-from flux_resourceset.repositories import images, layout, policy, trees
+from flux_resourceset.repositories import images, layout, policy, tenants, trees
 from flux_resourceset.repositories.images import Subject
 from flux_resourceset.repositories.policy import Policy
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _MOST_TOLD = 20  # lines on stderr; the answer on stdout holds all
 _MOST_BYTES = 10 * 1024 * 1024  # of an approvals file: thousands of reviews take one
-_WEB_FLOW = "noreply@github.com"  # the committer of what is merged or edited on GitHub's pages, and nobody's address
 
 
 class Change(NamedTuple):
@@ -57,19 +56,20 @@ def _change(session: Session, checkout: Checkout) -> Change:
 def check_image(session: Session) -> int:
     with Checkout(session) as checkout, checkouts.telling():
         change = _change(session, checkout)
-        found = list(_subjects(checkout, change, everything=session.values.flag("all")))
+        try:
+            found = list(_subjects(checkout, change, everything=session.values.flag("all")))
+        except tenants.Unread as exc:
+            raise failures.usage(str(exc)) from exc
         rows, silent = _judged(session, checkout, change, found)
-    columns = ("environment", "cluster", "tenant", *images.CHECKS, "message", "image")
-    session.output.rows(rows, columns, name=_name, keys=columns[:3])
+    keys = ("environment", "cluster", "tenant", *(["object"] if any(row["object"] for row in rows) else []))
+    session.output.rows(rows, (*keys, *images.CHECKS, "message", "image"), name=images.name, keys=keys)
     if not rows:
         session.say(f"nothing had to be checked: {_no_image(change)}")
-    lines = [f"{_name(row)}: {row['message']}" for row in rows if images.refused(row)]
+    lines = [f"{images.name(row)}: {row['message']}" for row in rows if images.refused(row)]
     if lines:
         raise failures.Failure(failures.UNREACHABLE if silent else failures.REFUSED, *_first(lines))
     if rows:
-        session.say(
-            f"checked {len(rows)} image{'' if len(rows) == 1 else 's'}: nothing against {'it' if len(rows) == 1 else 'them'}"
-        )
+        session.say(f"checked {len(rows)} image{'' if len(rows) == 1 else 's'}: all passed")
     return failures.OK
 
 
@@ -117,25 +117,36 @@ class _Origins:
     def __init__(self, git: Git, base: Tree, change: Change, found: Sequence[Subject]) -> None:
         self._base = base
         self._places = functools.cache(functools.partial(images.by_name, base, change.policy))
-        soaking = [source.tenant for each in found if each.rule.soak for source in self.sources(each)]
-        self._commits = git.first_parents(change.base, {tenant.path(layout.INPUT) for tenant in soaking})
+        self._policy = change.policy
+        soaking = [source.place for each in found if each.rule.soak for source in self.sources(each)]
+        self._commits = git.first_parents(change.base, {_file(place) for place in soaking})
 
     def sources(self, subject: Subject) -> list[images.Source]:
         if subject.rule.same_as is None:
             return []
-        places = self._places(subject.rule.same_as).get(subject.tenant.name, ())
+        if isinstance(subject.place, images.Part):
+            return images.sources_of_part(self._base, self._policy, subject.rule.same_as, subject.place)
+        places = self._places(subject.rule.same_as).get(subject.place.name, ())
         return [images.source(self._base, tenant, subject.rule.field) for tenant in places]
 
-    def since(self, subject: Subject) -> dict[layout.Tenant, int | None]:
+    def since(self, subject: Subject) -> dict[images.Place, int | None]:
         """Since when it has been in each of them; empty where nobody asks."""
         if not subject.rule.soak:
             return {}
         sources = self.sources(subject)
-        return {each.tenant: images.brought(each.image, self._history(each.tenant, subject.rule.field)) for each in sources}
+        return {each.place: images.brought(each.image, self._history(each.place, subject.rule.field)) for each in sources}
 
-    def _history(self, tenant: layout.Tenant, field: str) -> Iterator[tuple[Any, int]]:
-        for commit, moment in self._commits[tenant.path(layout.INPUT)]:
-            yield images.source(self._base.at(commit), tenant, field).image, moment
+    def _history(self, place: images.Place, field: str) -> Iterator[tuple[Any, int]]:
+        for commit, moment in self._commits[_file(place)]:
+            tree = self._base.at(commit)
+            if isinstance(place, images.Part):
+                yield images.image_of_part(tree, place), moment
+            else:
+                yield images.source(tree, place, field).image, moment
+
+
+def _file(place: images.Place) -> str:
+    return place.file if isinstance(place, images.Part) else place.path(layout.INPUT)
 
 
 def _key(base: trees.Tree, name: str) -> bytes:
@@ -149,10 +160,6 @@ def _key(base: trees.Tree, name: str) -> bytes:
     if body is None:
         raise failures.usage(f"{path} is not in the base, or is no file of a key; commit the key that cosign.key names first")
     return body
-
-
-def _name(row: Any) -> str:
-    return f"{row['environment']}/{row['cluster']}/{row['tenant']}"
 
 
 # Approvals
@@ -171,7 +178,9 @@ def check_approvals(session: Session) -> int:
         verdict = _verdict(checkout, change, found)
     session.output.value(verdict, lambda: _told(verdict), ["ok" if verdict["ok"] else "refused"])
     if verdict["ok"] and not verdict["required"]:
-        session.say("nothing had to be approved: the change has no path that needs it")
+        session.say("nothing had to be checked: the change has no path that requires an approval")
+    elif verdict["ok"] and not session.output.human:
+        session.say("all required approvals are there")
     if not verdict["ok"]:
         raise failures.Failure(failures.REFUSED, *_refusals(verdict))
     return failures.OK
@@ -213,7 +222,11 @@ def _verdict(checkout: Checkout, change: Change, found: Approvals) -> dict[str, 
     changed = {path for start in change.starts for path in git.changed_anywhere(start, change.head)}
     within = {path.removeprefix(git.prefix) for path in changed if path.startswith(git.prefix)}
     beyond = [posixpath.relpath(f"/{path}", f"/{git.prefix}") for path in changed if not path.startswith(git.prefix)]
-    emails = {email for commit in git.commits(change.base, change.head) for email in commit.emails}
+    commits = [
+        approvals.Commit(each.id, author, committer, tuple(others))
+        for each in git.commits(change.base, change.head)
+        for author, committer, *others in [each.emails]
+    ]
     verdict = approvals.verdict(
         rules=policy.approvals,
         teams=policy.teams,
@@ -221,8 +234,9 @@ def _verdict(checkout: Checkout, change: Change, found: Approvals) -> dict[str, 
         changed=within,
         head=change.head,
         author=found.author,
-        emails={email for email in emails if email.strip().lower() != _WEB_FLOW},
+        commits=commits,
         reviews=found.reviews,
+        bots=policy.bots,
     )
     # The patterns of a policy begin where it is: no rule is for what is outside of its directory.
     return {**verdict, "ok": verdict["ok"] and not beyond, "uncovered": sorted([*verdict["uncovered"], *beyond])}
@@ -237,9 +251,12 @@ def _told(verdict: dict[str, Any]) -> Iterator[str]:
 
 
 def _refusals(verdict: dict[str, Any]) -> list[str]:
+    from flux_resourceset.repositories import approvals
+
     lines = [f"{places} more of {team} must approve" for team, places in verdict["missing"].items()]
     lines += [f"{user} asks for changes" for user in verdict["blocked_by"]]
     lines += _first([f"{path} has no rule in approvals of fleet.yaml" for path in verdict["uncovered"]])
+    lines += _first([approvals.remedy(each) for each in verdict["unknown"]])
     return lines
 
 

@@ -36,9 +36,12 @@ def lint(session: Session) -> int:
         tree = _work_tree(checkout.root, git) if commit is None else checkout.tree(commit)
         found = list(_removals(session, checkout, tree, commit))
         policy = checkout.policy(tree)
-        found += fleet.lint(tree, policy, _Releases(checkout, policy))
-        if next(layout.clusters(tree, policy), None) is None:
-            session.say("no tenant had to be checked: there is no cluster")
+        try:
+            found += fleet.lint(tree, policy, _Releases(checkout, policy))
+        except trees.Unread as exc:
+            raise failures.usage(str(exc)) from exc
+        if not found and next(layout.clusters(tree, policy), None) is None:
+            session.say("nothing had to be checked: there is no cluster")  # on stderr, so that stdout keeps its form
         return report(session, found, git.prefix if git else "")
 
 

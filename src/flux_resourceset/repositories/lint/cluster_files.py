@@ -1,21 +1,23 @@
-"""Rules manifest and pin for the files of a cluster: what Terraform applies, what Flux syncs, and what every tenant relies on."""
+"""Rules for the files of a cluster: what Terraform applies, what Flux syncs, and what every tenant relies on."""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from flux_resourceset.repositories import findings, layout, object_policy, tenants
+from flux_resourceset.repositories import applied_objects, findings, images, layout, object_policy, tenants
+from flux_resourceset.repositories.applied_objects import PIN, Rules
 from flux_resourceset.repositories.findings import Finding
-from flux_resourceset.repositories.lint import secret_sources, secret_values
+from flux_resourceset.repositories.lint import image_references, secret_sources, secret_values
 from flux_resourceset.repositories.lint.reports import MANIFEST, Report, Wanted
 from flux_resourceset.repositories.lint.secret_sources import Vault
 from flux_resourceset.repositories.lint.tenant_files import EXTERNAL_SECRETS, FLUX_SYSTEM, KUSTOMIZE, OPERATOR, SOURCE
 from flux_resourceset.repositories.manifests import Manifest, at, objects
+from flux_resourceset.repositories.policy import Policy
 
-PIN, OBJECT_POLICY = "pin", "object-policy"
+OBJECT_POLICY = "object-policy"
 
 _REMEMBERED = 64  # files of bases that are judged once: most clusters have the same
 _NO_TAG = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\A[-/.]|[/.]\Z|\.lock\Z")  # what Git takes in no tag
@@ -31,22 +33,54 @@ _VERSIONS = {  # that clusters serve; older ones are gone, or go
 }
 
 
-def of_instance(report: Report, documents: Sequence[Manifest], cluster: layout.Cluster) -> None:
+class Place(NamedTuple):
+    """A cluster, and what its files must say."""
+
+    cluster: layout.Cluster
+    rules: Rules
+    root: frozenset[str]  # names in the root of the fleet
+
+
+def place(policy: Policy, cluster: layout.Cluster, root: Iterable[str], instance: Sequence[Manifest]) -> Place:
+    """`instance` are the documents of its flux-instance.yaml, which names the fleet's own repository."""
+    sync = next((manifest.at("spec", "sync") for manifest in instance if manifest.kind == "FluxInstance"), None)
+    own, own_url = at(sync, "name"), at(sync, "url")
+    rules = Rules(
+        sources=None if policy.sources is None else frozenset(policy.sources),
+        api_url=policy.api_url,
+        needs_digest=any(
+            cluster.environment in (rule.environment, rule.same_as)
+            for environment in policy.names
+            for rule in images.rules_of_base(policy, environment)
+        ),
+        own=own if isinstance(own, str) and own else applied_objects.OWN,
+        own_url=own_url if isinstance(own_url, str) else None,
+    )
+    return Place(cluster, rules, frozenset(root))
+
+
+def of_instance(report: Report, documents: Sequence[Manifest], place: Place) -> None:
     report.refuse_others(documents, "FluxInstance")
     instance = report.sole(documents, Wanted("FluxInstance", OPERATOR, "flux", FLUX_SYSTEM))
     if instance is not None:
         report.expect(instance, ("spec", "sync", "kind"), "GitRepository")
-        _check_path(report, instance, ("spec", "sync", "path"), cluster.path(layout.FLUX))
+        _check_path(report, instance, ("spec", "sync", "path"), place, layout.FLUX)
+        _check_applied(report, instance, place.rules, in_base=False)
 
 
-def of_blueprints(report: Report, documents: Sequence[Manifest]) -> tuple[str | None, int | None]:
+def _check_applied(report: Report, manifest: Manifest, rules: Rules, *, in_base: bool, passed_over: str | None = None) -> None:
+    for fault in applied_objects.faults(manifest.data, report.path.rpartition("/")[2], rules, in_base=in_base):
+        if fault.rule != passed_over:
+            report.add(fault.rule, manifest.line(*fault.steps), fault.message)
+
+
+def of_blueprints(report: Report, documents: Sequence[Manifest], place: Place) -> tuple[str | None, int | None]:
     """The tag that is pinned, and its line; None if there is none that Flux would take."""
     report.refuse_others(documents, "GitRepository")
     source = report.sole(documents, Wanted("GitRepository", f"{_SOURCES}/v1", SOURCE, FLUX_SYSTEM))
     if source is None:
         return None, None
-    if not isinstance(source.at("spec", "url"), str):
-        report.add(MANIFEST, source.line("spec", "url"), "GitRepository: spec.url must say where the blueprints are")
+    _check_applied(report, source, place.rules, in_base=False, passed_over=PIN)  # which is stricter here
     reference, tag = source.at("spec", "ref"), source.at(*tenants.TAG)
     others = [name for name in reference if name != "tag"] if isinstance(reference, dict) else []
     if others:
@@ -63,7 +97,7 @@ def of_blueprints(report: Report, documents: Sequence[Manifest]) -> tuple[str | 
     return tag, line
 
 
-def of_sync(report: Report, documents: Sequence[Manifest], cluster: layout.Cluster) -> None:
+def of_sync(report: Report, documents: Sequence[Manifest], place: Place) -> None:
     report.refuse_others(documents, "Kustomization")
     for name in (layout.BASE, layout.TENANTS):
         found = [manifest for manifest in documents if manifest.name == name]
@@ -74,9 +108,14 @@ def of_sync(report: Report, documents: Sequence[Manifest], cluster: layout.Clust
         manifest = found[0]
         report.compare(manifest, Wanted("Kustomization", KUSTOMIZE, name, FLUX_SYSTEM))
         report.expect(manifest, ("spec", "sourceRef", "kind"), "GitRepository")
+        report.expect(manifest, ("spec", "sourceRef", "name"), place.rules.own)
+        if manifest.at("spec", "sourceRef", "namespace") is not None:
+            report.expect(manifest, ("spec", "sourceRef", "namespace"), FLUX_SYSTEM)
         report.expect(manifest, ("spec", "prune"), True)
         report.expect(manifest, ("spec", "wait"), True)
-        _check_path(report, manifest, ("spec", "path"), cluster.path(name))
+        report.forbid(manifest, ("spec", "targetNamespace"), "moves objects to another namespace; name theirs in the files")
+        _check_path(report, manifest, ("spec", "path"), place, name)
+        _check_applied(report, manifest, place.rules, in_base=False)
         if name == layout.TENANTS:
             _check_order(report, manifest)
     for manifest in documents:
@@ -92,11 +131,12 @@ def _check_order(report: Report, tenants: Manifest) -> None:
         report.add(MANIFEST, tenants.line("spec", "dependsOn"), message)
 
 
-def _check_path(report: Report, manifest: Manifest, steps: Sequence[str], wanted: str) -> None:
-    """From the root of the repository, of which the root of the fleet may be a folder."""
-    path = manifest.at(*steps)
+def _check_path(report: Report, manifest: Manifest, steps: Sequence[str], place: Place, folder: str) -> None:
+    """From the root of the repository, of which the fleet may be a folder; never by way of another folder of the fleet."""
+    wanted, path = place.cluster.path(folder), manifest.at(*steps)
     parts = [part for part in path.split("/") if part not in ("", ".")] if isinstance(path, str) else []
-    if parts[-wanted.count("/") - 1 :] != wanted.split("/") or ".." in parts:
+    above = parts[: -wanted.count("/") - 1]
+    if parts[len(above) :] != wanted.split("/") or ".." in parts or (above and above[0] in place.root):
         report.expect(manifest, steps, f"./{wanted}")
 
 
@@ -124,14 +164,17 @@ def admins(body: bytes) -> frozenset[str] | None:
 
 
 @functools.lru_cache(_REMEMBERED)
-def of_base(body: bytes, admins: frozenset[str]) -> BaseFile:
-    report = Report("")
+def of_base(name: str, body: bytes, admins: frozenset[str], rules: Rules) -> BaseFile:
+    """`name` is that of the file in its folder."""
+    report = Report(name)
     report.found += secret_values.of_bytes("", body)
     documents = report.documents(body)
     if documents is None:
         return BaseFile(tuple(report.found), frozenset(), ())
     for manifest in documents:
         _check_object(report, manifest, admins)
+        _check_applied(report, manifest, rules, in_base=True)
+        _check_images(report, manifest, rules)
     report.found += secret_values.of_documents("", body, documents)
     roles = frozenset(manifest.name for manifest in documents if manifest.kind == "ClusterRole")
     return BaseFile(tuple(report.found), roles, tuple(secret_sources.vaults(documents)))
@@ -150,9 +193,27 @@ def _check_object(report: Report, manifest: Manifest, admins: frozenset[str]) ->
     report.found += of_object("", manifest, admins)
 
 
+def _check_images(report: Report, manifest: Manifest, rules: Rules) -> None:
+    """Those that admission lets pass, too: it asks for no digest, and leaves some namespaces alone."""
+    if not isinstance(manifest.data, dict):
+        return
+    refused = {fault.steps for fault in object_policy.faults(manifest.data)}
+    for identity, image in applied_objects.images(manifest.data):
+        field, line = f"{identity}: {image.place}", manifest.line(*image.steps)
+        finding = image_references.of_image("", line, field, image.value, rules.needs_digest)
+        if finding is not None and image.steps not in refused:
+            report.found.append(finding)
+
+
 def of_object(path: str, manifest: Manifest, admins: frozenset[str] = object_policy.INSTALLED_BINDINGS) -> list[Finding]:
-    """What admission would say of a manifest."""
-    return [
+    """What admission would say of a manifest, and of what it makes if it is a ResourceSet."""
+    own = [
         findings.error(OBJECT_POLICY, path, manifest.line(*fault.steps), f"{manifest.kind} {manifest.name}: {fault.message}")
         for fault in object_policy.faults(manifest.data, admins)
     ]
+    made = [
+        findings.error(OBJECT_POLICY, path, manifest.line("spec"), f"{applied_objects.identity(each)}: {fault.message}")
+        for each in applied_objects.made(manifest.data)
+        for fault in object_policy.faults(each, admins)
+    ]
+    return own + made

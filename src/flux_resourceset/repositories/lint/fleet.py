@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
-from flux_resourceset.repositories import findings, layout, trees
+from flux_resourceset.repositories import applied_objects, findings, layout, trees
 from flux_resourceset.repositories.findings import Finding
 from flux_resourceset.repositories.lint import cluster_files, owners, places, reports, secret_sources, tenant, tenant_inputs
 from flux_resourceset.repositories.lint.reports import LAYOUT, MANIFEST, Report
@@ -42,8 +42,13 @@ def _of_environment(scene: Scene, name: str) -> Iterator[Finding]:
 def _of_cluster(scene: Scene, cluster: layout.Cluster) -> Iterator[Finding]:
     yield from places.of_cluster(cluster, scene.clusters)
     yield from _of_places(scene, cluster)
-    yield from _of_base(scene, cluster)
-    tag = yield from _of_files(scene, cluster)
+    instance, documents = scene.read(cluster.path(_INSTANCE))
+    place = cluster_files.place(scene.policy, cluster, scene.tree.children(""), documents or ())
+    if documents is not None:
+        cluster_files.of_instance(instance, documents, place)
+    yield from instance.found
+    yield from _of_base(scene, place)
+    tag = yield from _of_flux(scene, place)
     namespaces: dict[str, str] = {}
     for name, sort in scene.tree.children(cluster.path(layout.TENANTS)).items():
         if sort is Sort.FOLDER:
@@ -66,28 +71,26 @@ def _of_places(scene: Scene, cluster: layout.Cluster) -> Iterator[Finding]:
     yield from scene.judged(placed)
 
 
-def _of_files(scene: Scene, cluster: layout.Cluster) -> Generator[Finding, None, str | None]:
+def _of_flux(scene: Scene, place: cluster_files.Place) -> Generator[Finding, None, str | None]:
     """The release of the blueprints that the cluster is pinned to; None if that is none."""
-    report, documents = scene.read(cluster.path(_INSTANCE))
-    if documents is not None:
-        cluster_files.of_instance(report, documents, cluster)
-    yield from report.found
+    cluster = place.cluster
     report, documents = scene.read(cluster.path(_SYNC))
     if documents is not None:
-        cluster_files.of_sync(report, documents, cluster)
+        cluster_files.of_sync(report, documents, place)
     yield from report.found
     report, documents = scene.read(cluster.path(_PIN))
-    tag, line = cluster_files.of_blueprints(report, documents) if documents is not None else (None, None)
+    tag, line = cluster_files.of_blueprints(report, documents, place) if documents is not None else (None, None)
     if tag is not None and not scene.known.has(tag):
         report.add(
-            cluster_files.PIN, line, f"the blueprints have no tag {tag}; fetch their tags, or name a release that is there"
+            applied_objects.PIN, line, f"the blueprints have no tag {tag}; fetch their tags, or name a release that is there"
         )
         tag = None
     yield from report.found
     return tag
 
 
-def _of_base(scene: Scene, cluster: layout.Cluster) -> Iterator[Finding]:
+def _of_base(scene: Scene, place: cluster_files.Place) -> Iterator[Finding]:
+    cluster = place.cluster
     folder = cluster.path(layout.BASE)
     inside = scene.tree.children(folder)
     names = [name for name in inside if name.endswith(".yaml")]
@@ -98,7 +101,8 @@ def _of_base(scene: Scene, cluster: layout.Cluster) -> Iterator[Finding]:
     told = [admins for _, body in bodies if (admins := cluster_files.admins(body)) is not None]
     roles: set[str] = set()
     for report, body in bodies:
-        file = cluster_files.of_base(body, told[0] if told else INSTALLED_BINDINGS)
+        name = report.path.rpartition("/")[2]
+        file = cluster_files.of_base(name, body, told[0] if told else INSTALLED_BINDINGS, place.rules)
         report.found += file.at(report.path)
         report.found += scene.vaults.judge(cluster, report.path, iter(file.vaults))
         roles |= file.roles

@@ -31,7 +31,7 @@ def lint(tree: trees.Tree, policy: Policy) -> Iterator[Finding]:
 
 def _lines(tree: trees.Tree, path: str) -> list[str] | None:
     try:
-        body = tree.read(path)
+        body = trees.checked(tree, path)
     except trees.TooLarge:
         return []
     return None if body is None else body.decode(errors="replace").splitlines()

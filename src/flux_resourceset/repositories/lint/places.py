@@ -11,7 +11,7 @@ from flux_resourceset.repositories.findings import Finding
 from flux_resourceset.repositories.lint.reports import LAYOUT
 from flux_resourceset.repositories.trees import Entry, Sort
 
-KEEP = ".gitkeep"  # Git knows no empty folders
+KEEP = layout.KEEP
 LONGEST_TENANT = 63 - len("-inputs")  # of its provider's name, which labels of Flux hold
 
 _FREE = frozenset(policy.TAKEN)

@@ -76,9 +76,9 @@ class Report:
 
 
 def body(tree: trees.Tree, path: str, report: Report) -> bytes | None:
-    """The content of a file; None where there is none that is read."""
+    """The content of a file; None where there is none that is read. Raises trees.Unread."""
     try:
-        return tree.read(path)
+        return trees.checked(tree, path)
     except trees.TooLarge:
         report.add(YAML, None, f"has more than {trees.LARGEST} bytes, which no cluster takes; split it")
         return None

@@ -43,7 +43,7 @@ class Scene(NamedTuple):
 
     def _secrets(self, path: str) -> Iterator[Finding]:
         try:
-            body = self.tree.read(path)
+            body = trees.checked(self.tree, path)
         except trees.TooLarge:
             return  # no cluster gets it
         yield from secret_values.of_bytes(path, body or b"")

@@ -11,7 +11,7 @@ from typing import Any
 from flux_resourceset import secret_keys
 from flux_resourceset.repositories import findings
 from flux_resourceset.repositories.findings import Finding
-from flux_resourceset.repositories.manifests import Manifest
+from flux_resourceset.repositories.manifests import Manifest, at
 
 RULE = "secret-value"
 _REMEDY = "take it out, revoke it, and keep its successor where secrets.yaml gets secrets from"
@@ -51,8 +51,8 @@ def of_documents(path: str, body: bytes, documents: Sequence[Manifest]) -> Itera
     for manifest in documents:
         if b"\\" in body:
             yield from _of_values(path, manifest, (), manifest.data)
-        if manifest.kind == "Secret" and manifest.api_version == "v1":
-            yield from _of_secret(path, manifest)
+        for steps in _secrets(manifest.data, ()):
+            yield from _of_secret(path, manifest, steps)
 
 
 def of_inputs(path: str, manifest: Manifest, steps: tuple[str | int, ...]) -> Iterator[Finding]:
@@ -63,11 +63,20 @@ def of_inputs(path: str, manifest: Manifest, steps: tuple[str | int, ...]) -> It
             yield findings.error(RULE, path, manifest.line(*place), message)
 
 
-def _of_secret(path: str, manifest: Manifest) -> Iterator[Finding]:
+def _secrets(data: Any, steps: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    """Where the Secrets of a document are: it is one, or a list of objects."""
+    if at(data, "kind") == "Secret" and at(data, "apiVersion") == "v1":
+        yield steps
+    items = at(data, "items") if str(at(data, "kind") or "").endswith("List") else None
+    for place, each in enumerate(items if isinstance(items, list) else ()):
+        yield from _secrets(each, (*steps, "items", place))
+
+
+def _of_secret(path: str, manifest: Manifest, steps: tuple[str | int, ...]) -> Iterator[Finding]:
     for field in ("data", "stringData"):
-        values = manifest.at(field)
+        values = manifest.at(*steps, field)
         for key, value in values.items() if isinstance(values, dict) else ():
-            line = manifest.line(field, key)
+            line = manifest.line(*steps, field, key)
             if secret_keys.looks_secret(key) and value:
                 yield findings.error(RULE, path, line, f"{key} of a Secret stands here for everybody to read; {_REMEDY}")
             elif field == "data" and isinstance(value, str) and (match := _SECRET.search(_decoded(value))):

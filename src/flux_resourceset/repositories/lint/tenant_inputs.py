@@ -6,16 +6,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from flux_resourceset import render
-from flux_resourceset.repositories import findings, images, layout, object_policy, resourceset_shapes, tenants, trees
+from flux_resourceset.repositories import findings, layout, object_policy, resourceset_shapes, tenants, trees
 from flux_resourceset.repositories.blueprints import Blueprint
 from flux_resourceset.repositories.findings import Finding
+from flux_resourceset.repositories.lint import image_references
 from flux_resourceset.repositories.lint.cluster_files import OBJECT_POLICY
 from flux_resourceset.repositories.lint.reports import shown
 from flux_resourceset.repositories.lint.tenant_files import ENVIRONMENT
 from flux_resourceset.repositories.manifests import Manifest
 from flux_resourceset.repositories.policy import API, GIT, Policy
 
-INPUTS, HELD_BY, BLUEPRINT, IMAGE = "inputs", "held-by", "blueprint", "image"
+INPUTS, HELD_BY, BLUEPRINT = "inputs", "held-by", "blueprint"
 
 
 class Releases(Protocol):
@@ -105,16 +106,10 @@ def of_values(held: Held, fields: Fields) -> Iterator[Finding]:
     for field, pinned in fields.pinned.items():
         image = held.values.get(field)
         if isinstance(image, str):
-            yield from _of_image(held, field, image, environment in pinned)
-
-
-def _of_image(held: Held, field: str, image: str, needs_digest: bool) -> Iterator[Finding]:
-    fault = object_policy.image_fault(image)
-    if fault is not None:
-        yield held.error(IMAGE, (field,), f"{field} {shown(image)} {fault}")
-    elif images.reference(image) is None:
-        finding = held.error(IMAGE, (field,), f"{field} {shown(image)} is not pinned; add the digest, as in name:v1@sha256:…")
-        yield finding if needs_digest else finding._replace(severity=findings.WARNING)
+            line = held.provider.line(*tenants.VALUES, field)
+            finding = image_references.of_image(held.path, line, field, image, environment in pinned)
+            if finding is not None:
+                yield finding
 
 
 def of_blueprint(held: Held, blueprint: Blueprint) -> Iterator[Finding]:
