@@ -472,7 +472,7 @@ def test_a_terminal_shows_who_counts_and_what_is_missing(fleet: Gated, tmp_path:
     )
     fleet.on("main")
     file.write_text(approvals(fleet, head=fleet.git("rev-parse", "main")))
-    assert fleet.cli.on_terminal(*words).out == ("nothing had to be approved: the change has no path that needs it\n")
+    assert fleet.cli.on_terminal(*words).out == "nothing had to be checked: the change has no path that requires an approval\n"
 
 
 def test_a_submodule_is_a_changed_path_whatever_the_repository_says_of_it(fleet: Gated) -> None:

@@ -59,9 +59,7 @@ class Git:
         if inside != "true":
             raise failures.usage(f"{folder} is in a repository of Git, but not among its files; use a clone with a work tree")
         self.prefix = prefix.removesuffix("\n")
-        named = self._run("config", "--null", "--show-scope", "--get-regexp", r"^(filter|hook|gpg)\.", answers=(0, 1))
-        self._configured = git_isolation.entries(named.stdout)
-        self._git.add(git_isolation.drivers_off(self._configured))
+        self._configured = self._git.switch_drivers_off()
 
     @property
     def top(self) -> Path:

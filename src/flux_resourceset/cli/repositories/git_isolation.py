@@ -1,6 +1,6 @@
 """How git is run: with an environment and settings in which it starts no other program and opens no connection.
 
-A branch is somebody else's text, and so is the configuration of a repository that was downloaded. Git would run programs that
+A stranger may have written a branch, or the configuration of a repository that was downloaded. Git would run programs that
 either of them names: filters, hooks, monitors of the file system, and programs that fetch objects that are missing.
 """
 
@@ -134,8 +134,12 @@ class Runner:
         self._command = [program(given), "--no-pager", *settings]
         self._folder = ["-C", str(folder)]
 
-    def add(self, settings: Sequence[str]) -> None:
-        self._command += settings
+    def switch_drivers_off(self) -> list[Entry]:
+        """Run no filter and no hook that the configuration names from now on. Returns the entries about programs."""
+        listed = self.run("config", "--null", "--show-scope", "--get-regexp", r"^(filter|hook|gpg)\.", answers=(0, 1))
+        found = entries(listed.stdout)
+        self._command += drivers_off(found)
+        return found
 
     def command(self, *words: str, settings: Sequence[str] = ()) -> list[str]:
         return [*self._command, *settings, *self._folder, *words]

@@ -43,6 +43,7 @@ class _Runner:
         settings = [word for key, value in _SETTINGS.items() for word in ("-c", f"{key}={value}")]
         known = {name: value for name, value in environment.items() if name not in _FOREIGN}
         self._git = git_isolation.Runner(folder, known, [*git_isolation.SETTINGS, *settings])
+        self._git.switch_drivers_off()
         self._identity: dict[str, str] = {}
 
     def __call__(self, *words: str) -> None:
