@@ -288,7 +288,7 @@ def test_a_repository_that_belongs_to_another_user_is_not_read_as_if_there_were_
 def test_a_gate_says_what_it_checked_on_stderr_and_leaves_stdout_to_json(gated: Gated) -> None:
     promoted(gated, "registry.acme.com/payment:v2@sha256:" + "2" * 64)
     done = gated("check-image", "--base", "main")
-    assert (done.code, len(done.data), done.err) == (0, 1, "checked 1 image: nothing against it\n")
+    assert (done.code, len(done.data), done.err) == (0, 1, "checked 1 image: all passed\n")
     gated.on("main")
     done = gated("check-image", "--base", "main")
     nothing = "nothing had to be checked: the change brings no image to an environment with a rule in images\n"
