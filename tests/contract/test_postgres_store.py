@@ -188,6 +188,7 @@ def lose(url: str, loss: str) -> None:
         db.execute(LOSSES[loss].encode())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("create_tables", [False, True])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_lost_store_is_refused_also_by_who_may_create_one(bare: str, loss: str, create_tables: bool) -> None:
@@ -198,6 +199,7 @@ def test_a_lost_store_is_refused_also_by_who_may_create_one(bare: str, loss: str
         reader.snapshot()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("loss", LOSSES)
 def test_what_is_left_of_a_lost_store_is_set_aside(bare: str, server: postgres_server.Server, loss: str) -> None:
     for number in (1, 2):

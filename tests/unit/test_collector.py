@@ -53,6 +53,7 @@ def test_no_full_collection_runs_while_a_fleet_is_loaded(looked_at: list[int]) -
     assert looked_at == []
 
 
+@pytest.mark.long
 def test_garbage_is_collected_by_itself_after_the_fleet_is_loaded() -> None:
     collector.freeze_loaded()
     alive = weakref.WeakSet[Cyclic]()

@@ -34,6 +34,9 @@ ANSWER = b"HTTP/1.1 "
 Client = Callable[[tuple[str, int]], None]
 
 
+pytestmark = pytest.mark.long  # most take half a second
+
+
 @pytest.fixture(autouse=True)
 def collector() -> Iterator[None]:
     """Only the objects of the test are looked at, and only when it asks for it."""
@@ -129,7 +132,6 @@ def test_a_pipelined_request_that_was_cut_off_leaves_no_cycle() -> None:
     assert garbage(leave) == []
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("count", [2_000, 20_000], ids=["while its answer is sent", "while it runs"])
 def test_a_dry_run_whose_client_leaves_leaves_no_cycle(count: int) -> None:
     body = batch(*(created(f"n{number}") for number in range(count)))
