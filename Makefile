@@ -27,12 +27,25 @@ demo: install ## serve the demo fleet on 127.0.0.1:8080 until Ctrl-C
 # for whatever needs nothing but Python
 ORDINARY = -q -n 2 -p no:schemathesis --ignore tests/openapi/test_schemathesis.py
 
+# MEASURE=1 records which lines the tests reach, for coverage-report
+ifdef MEASURE
+export COVERAGE_FILE = $(CURDIR)/.coverage
+export COVERAGE_PROCESS_START = $(CURDIR)/pyproject.toml
+endif
+
 test: $(VENV)/dev ## run the tests, in less than two minutes
 	$(BIN)/pytest $(ORDINARY) -m "not thorough and not fault and not long"
 
-coverage: $(VENV)/dev ## run the tests with the long ones (every example of the documentation, several processes), and say which lines of the product none of them reaches
+test-long: $(VENV)/dev ## run the long tests: every example of the documentation, several processes
+	$(BIN)/pytest $(ORDINARY) -m "long and not thorough and not fault"
+
+coverage: $(VENV)/dev ## run the tests and the long ones, and show which lines of the product none of them reaches
 	rm -rf .coverage .coverage.*
-	COVERAGE_FILE=$(CURDIR)/.coverage COVERAGE_PROCESS_START=$(CURDIR)/pyproject.toml $(BIN)/pytest $(ORDINARY) -m "not thorough and not fault"
+	$(MAKE) test MEASURE=1
+	$(MAKE) test-long MEASURE=1
+	$(MAKE) coverage-report
+
+coverage-report: $(VENV)/dev ## show which lines no test reached in the runs with MEASURE=1
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --skip-covered
 	$(BIN)/python tests/unreached.py
@@ -97,7 +110,7 @@ clean: ## remove what was built here: environments, caches, coverage, dist; the 
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache .schemathesis
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
-.PHONY: help install demo test coverage test-postgres test-pythons faults test-thorough mutants lint format generate bench lock clean
+.PHONY: help install demo test test-long coverage coverage-report test-postgres test-pythons faults test-thorough mutants lint format generate bench lock clean
 
 e2e-tools: ## build Flux Operator, Flux and a Kubernetes control plane from Go modules (needs Go; half an hour, once)
 	tests/e2e/tools/build.sh
