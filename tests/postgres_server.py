@@ -282,6 +282,7 @@ def _empty(url: str) -> None:
     with contextlib.closing(postgres_connections.target(url).connect()) as connection:
         connection.script(f"BEGIN; {postgres_connections.LIMITS}")
         connection.script("; ".join(f"DELETE FROM {table}" for table in TABLES))
+        connection.script("DELETE FROM log_head; INSERT INTO log_head (revision, hash) VALUES (0, '')")
         connection.execute(b"INSERT INTO identity (epoch) VALUES ($1)", (uuid.uuid4().hex,))
         db = postgres_connections.Database(connection)
         sql_rows.write_identity(db, sql_rows.identity(db))

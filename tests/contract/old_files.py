@@ -79,5 +79,4 @@ def forget_applied(path: Path) -> None:
 
 def forget_head(db: sqlite3.Connection) -> None:
     """As versions before the sixth had it: without the registered end of the log."""
-    for column in ("head", "head_hash"):
-        db.execute(f"ALTER TABLE identity DROP COLUMN {column}")
+    db.execute("DROP TABLE log_head")

@@ -172,10 +172,11 @@ def test_a_store_that_vanished_is_not_silently_begun_anew(url: str, server: post
 # Stores that are lost
 
 LOSSES = {
-    "tables without rows": f"TRUNCATE migrations, {', '.join(postgres_server.TABLES)}",
+    "tables without rows": f"TRUNCATE migrations, log_head, {', '.join(postgres_server.TABLES)}",
     "no identity": "TRUNCATE identity",
     "a log that lost its newest entry": "DELETE FROM changes WHERE revision = 2; DELETE FROM entries WHERE revision = 2",
     "documents that are gone": "DELETE FROM documents",
+    "no registered end": "TRUNCATE log_head",
     "a table that is gone": "DROP TABLE documents",
     "no record of the schema": "DROP TABLE migrations",
 }
@@ -412,7 +413,7 @@ def test_a_log_that_forked_does_not_go_on(url: str) -> None:
             db.execute("DELETE FROM changes WHERE revision = 2")
             db.execute("DELETE FROM entries WHERE revision = 2")
             db.execute("DELETE FROM documents WHERE id = 'b'")
-            db.execute("UPDATE identity SET head = 1, head_hash = (SELECT hash FROM entries)")
+            db.execute("UPDATE log_head SET revision = 1, hash = (SELECT hash FROM entries)")
         commit(store, entry(2, create("n", "other")), entry(3, create("n", "c")))
         assert not store.continues(known)
         assert store.follow(known) is None

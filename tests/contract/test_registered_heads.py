@@ -20,6 +20,7 @@ DAMAGES = {
     "the newest entry": ("DELETE FROM changes WHERE revision = 3", "DELETE FROM entries WHERE revision = 3"),
     "the log": ("DELETE FROM changes", "DELETE FROM entries"),
     "everything but the identity": ("DELETE FROM changes", "DELETE FROM entries", "DELETE FROM documents"),
+    "the registered end": ("DELETE FROM log_head",),
     "the identity": ("DELETE FROM identity",),
     "the newest hash": ("UPDATE entries SET hash = 'another' WHERE revision = 3",),
 }

@@ -15,7 +15,7 @@ import postgres_server
 from faults.stores import DEMO, PATH, SEED, exit_line, inputs, poll, write
 
 SCHEMA = "flux_resourceset"
-ALL_TABLES = ", ".join(f"{SCHEMA}.{table}" for table in ("migrations", *postgres_server.TABLES))
+ALL_TABLES = ", ".join(f"{SCHEMA}.{table}" for table in ("migrations", "log_head", *postgres_server.TABLES))
 
 LOSSES = {
     "the schema dropped": f"DROP SCHEMA {SCHEMA} CASCADE",
@@ -273,7 +273,7 @@ def test_a_writer_that_started_from_its_snapshot_refuses_an_older_database(tmp_p
         fleet.database.start()
         until_unavailable(writer)
         assert write(writer, "POST", "/namespaces", {"id": "late"}) == 503
-        registered: list[Any] = fleet.database.execute(f"SELECT head FROM {SCHEMA}.identity", fleet.name)
+        registered: list[Any] = fleet.database.execute(f"SELECT revision FROM {SCHEMA}.log_head", fleet.name)
         assert registered == [(1,)], "nothing was written"
 
 

@@ -60,7 +60,7 @@ class End(NamedTuple):
 class Standing(NamedTuple):
     whose: Identity
     end: End
-    registered: tuple[int, str]  # revision and hash of the log's end, as the last writer registered them
+    registered: tuple[int | None, str]  # revision and hash of the log's end, as the last writer registered them
 
     @property
     def head(self) -> Head:
@@ -71,13 +71,15 @@ class Standing(NamedTuple):
         """How the log differs from what the last writer registered; empty if it does not."""
         if self.registered == self.end[:2]:
             return ""
+        if self.registered[0] is None:
+            return "where its log ends is not registered any more"
         return f"its log ends at revision {self.end.revision}, and the last writer registered revision {self.registered[0]}"
 
 
 _STANDING = (
-    "SELECT epoch, replaced, opened, base, base_hash, base_documents, base_time, base_digest, head, head_hash, revision, hash,"
-    " documents"
-    " FROM identity LEFT JOIN (SELECT revision, hash, documents FROM entries ORDER BY revision DESC LIMIT 1) AS newest ON true"
+    "SELECT epoch, replaced, opened, base, base_hash, base_documents, base_time, base_digest, log_head.revision, log_head.hash,"
+    " newest.revision, newest.hash, newest.documents FROM identity LEFT JOIN log_head ON true"
+    " LEFT JOIN (SELECT revision, hash, documents FROM entries ORDER BY revision DESC LIMIT 1) AS newest ON true"
 )
 
 
@@ -100,8 +102,9 @@ def recorded(db: Connection) -> Standing:
 
 
 def register_head(db: Connection, revision: int, hash: str) -> None:
-    """Store where the log ends, so that a log that later lost entries is noticed."""
-    db.execute("UPDATE identity SET head = ?, head_hash = ?", (revision, hash))
+    """Store where the log ends, so that a log that later lost entries is noticed. In a table of its own: of a SQLite file that is
+    overwritten by a backup, the identity may still be in the -wal file, because a writer that starts writes to it."""
+    db.execute("UPDATE log_head SET revision = ?, hash = ?", (revision, hash))
 
 
 def head(db: Connection) -> Head:

@@ -14,9 +14,12 @@ CREATE TABLE identity (
     base_documents bigint NOT NULL DEFAULT 0, -- how many there were then
     base_time text COLLATE "C" NOT NULL DEFAULT '', -- of the entry that was the last one then
     base_digest text NOT NULL DEFAULT '', -- of all documents and tombstones then, and of what could be done without
-    seal text NOT NULL DEFAULT '', -- a digest of the columns above
-    head bigint NOT NULL DEFAULT 0, -- the revision at which the log ends, registered with every commit
-    head_hash text NOT NULL DEFAULT '' -- of the log up to there
+    seal text NOT NULL DEFAULT '' -- a digest of this row
+);
+
+CREATE TABLE log_head ( -- where the log ends: one row, registered with every commit
+    revision bigint NOT NULL,
+    hash text NOT NULL
 );
 
 CREATE TABLE documents (

@@ -1,6 +1,9 @@
--- Version 2: identity registers where the log ends, so that a log that lost entries is noticed.
-ALTER TABLE identity ADD COLUMN head bigint NOT NULL DEFAULT 0, ADD COLUMN head_hash text NOT NULL DEFAULT '';
+-- Version 2: the end of the log is registered, so that a log that lost entries is noticed.
+CREATE TABLE log_head (
+    revision bigint NOT NULL,
+    hash text NOT NULL
+);
 
-UPDATE identity SET
-    head = coalesce((SELECT max(revision) FROM entries), base),
-    head_hash = coalesce((SELECT hash FROM entries ORDER BY revision DESC LIMIT 1), base_hash);
+INSERT INTO log_head (revision, hash) SELECT
+    coalesce((SELECT max(revision) FROM entries), (SELECT base FROM identity), 0),
+    coalesce((SELECT hash FROM entries ORDER BY revision DESC LIMIT 1), (SELECT base_hash FROM identity), '');

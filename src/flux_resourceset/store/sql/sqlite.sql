@@ -8,9 +8,12 @@ CREATE TABLE identity (
     base_documents INTEGER NOT NULL DEFAULT 0, -- how many there were then
     base_time TEXT NOT NULL DEFAULT '', -- of the entry that was the last one then
     base_digest TEXT NOT NULL DEFAULT '', -- of all documents and tombstones then, and of what could be done without
-    seal TEXT NOT NULL DEFAULT '', -- a digest of the columns above
-    head INTEGER NOT NULL DEFAULT 0, -- the revision at which the log ends, registered with every commit
-    head_hash TEXT NOT NULL DEFAULT '' -- of the log up to there
+    seal TEXT NOT NULL DEFAULT '' -- a digest of this row
+) STRICT;
+
+CREATE TABLE log_head ( -- where the log ends: one row, registered with every commit
+    revision INTEGER NOT NULL,
+    hash TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE documents (

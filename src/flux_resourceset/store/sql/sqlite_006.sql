@@ -1,7 +1,9 @@
--- Version 6: identity registers where the log ends, so that a log that lost entries is noticed.
-ALTER TABLE identity ADD COLUMN head INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE identity ADD COLUMN head_hash TEXT NOT NULL DEFAULT '';
+-- Version 6: the end of the log is registered, so that a log that lost entries is noticed.
+CREATE TABLE log_head (
+    revision INTEGER NOT NULL,
+    hash TEXT NOT NULL
+) STRICT;
 
-UPDATE identity SET
-    head = coalesce((SELECT max(revision) FROM entries), base),
-    head_hash = coalesce((SELECT hash FROM entries ORDER BY revision DESC LIMIT 1), base_hash);
+INSERT INTO log_head (revision, hash) SELECT
+    coalesce((SELECT max(revision) FROM entries), (SELECT base FROM identity), 0),
+    coalesce((SELECT hash FROM entries ORDER BY revision DESC LIMIT 1), (SELECT base_hash FROM identity), '');
