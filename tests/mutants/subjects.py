@@ -66,7 +66,7 @@ SUBJECTS = (
             "api/test_readers.py", "faults/test_kind_files.py", "faults/test_restored_backups.py", "processes/test_sharing.py"),
     _module("ledger", 15, "unit/test_ledger.py unit/test_idempotency.py unit/test_follower.py",
             "property/test_fleet_coherence.py", "faults/test_kind_files.py", "processes/test_sharing.py",
-            f"faults/test_dry_runs.py::{IN_TURN}"),
+            f"faults/test_dry_runs.py::{IN_TURN}", "unit/test_reference_cycles.py"),
     _module("undoing", 20, "unit/test_undoing.py"),
     _module("applying", 25, "unit/test_applying.py property/test_apply_table.py property/test_apply_laws.py",
             "unit/test_applications.py"),
