@@ -212,6 +212,42 @@ def test_what_is_left_of_a_lost_store_is_set_aside(bare: str, server: postgres_s
     server.execute("DROP SCHEMA flux_resourceset_lost_1 CASCADE; DROP SCHEMA flux_resourceset_lost_2 CASCADE", name(bare))
 
 
+@pytest.mark.long
+def test_a_lost_store_is_set_aside_also_when_an_earlier_one_was_dropped(bare: str, server: postgres_server.Server) -> None:
+    for _ in range(2):
+        lose(bare, "no identity")
+        with opened(bare, begin_anew=True):
+            pass
+    server.execute("DROP SCHEMA flux_resourceset_lost_1 CASCADE", name(bare))
+    lose(bare, "no identity")
+    with opened(bare, begin_anew=True) as store:
+        assert store.head().revision == 0
+    kept = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'flux\\_resourceset\\_lost%' ORDER BY 1"
+    assert server.execute(kept, name(bare)) == [("flux_resourceset_lost_2",), ("flux_resourceset_lost_3",)]
+    server.execute("DROP SCHEMA flux_resourceset_lost_2 CASCADE; DROP SCHEMA flux_resourceset_lost_3 CASCADE", name(bare))
+
+
+def test_a_store_that_another_process_has_begun_meanwhile_is_not_set_aside(
+    bare: str, server: postgres_server.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lose(bare, "no identity")
+    is_lost, heads = postgres_schema._is_lost, []
+
+    def judge_late(connection: postgres_connections.PatientConnection) -> bool:
+        lost = is_lost(connection)
+        if lost and not heads:
+            monkeypatch.undo()
+            with opened(bare, begin_anew=True) as first:
+                commit(first, entry(1, create("n", "a")))
+                heads.append(first.head())
+        return lost
+
+    monkeypatch.setattr(postgres_schema, "_is_lost", judge_late)
+    with opened(bare, begin_anew=True) as store:
+        assert [store.head()] == heads
+    server.execute("DROP SCHEMA flux_resourceset_lost_1 CASCADE", name(bare))
+
+
 def test_a_whole_store_is_never_begun_anew(bare: str) -> None:
     with opened(bare) as store:
         commit(store, entry(1, create("n", "a")))

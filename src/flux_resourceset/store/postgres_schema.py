@@ -24,6 +24,8 @@ _MISSING = (
     "check DATABASE_URL, or restore it from a backup; for a first installation, start a server once with ?mode=rwc in"
     " DATABASE_URL and without the SNAPSHOT_FILE of an earlier fleet"
 )
+_SCHEMA = b"SELECT oid FROM pg_namespace WHERE nspname = 'flux_resourceset'"
+_ASIDE = "flux_resourceset_lost_"
 BRIEFLY = "SET LOCAL lock_timeout = '250ms'"  # those who want to read wait behind whoever waits to change a table
 
 
@@ -64,8 +66,8 @@ def prepare(connection: PatientConnection, *, create: bool, begin_anew: bool = F
     name, wanted = connection.target.name, len(steps)
     deadline = time.monotonic() + MIGRATING_SECONDS
     while True:
-        if begin_anew and _is_lost(connection):
-            _set_aside(connection)
+        if begin_anew:
+            _set_aside_lost(connection)
         version = _version(connection)
         if version == wanted:
             return
@@ -110,13 +112,25 @@ def _is_lost(connection: PatientConnection) -> bool:
     return False
 
 
-def _set_aside(connection: PatientConnection) -> None:
+def _set_aside_lost(connection: PatientConnection) -> None:
     """Rename the schema of a lost store, so that an administrator can still look at what is left of it."""
-    connection.script(f"BEGIN; {LIMITS}; SELECT pg_advisory_xact_lock({LOCK})")
-    taken = connection.execute(b"SELECT nspname FROM pg_namespace WHERE nspname LIKE 'flux\\_resourceset\\_lost\\_%'").fetchall()
-    name = f"flux_resourceset_lost_{len(taken) + 1}"
+    judged = connection.execute(_SCHEMA).fetchone()
+    if not _is_lost(connection):
+        return
+    connection.script(f"BEGIN ISOLATION LEVEL READ COMMITTED; {LIMITS}; SELECT pg_advisory_xact_lock({LOCK})")
+    if connection.execute(_SCHEMA).fetchone() != judged:  # another process has begun a store meanwhile, which may be in use
+        connection.script("ROLLBACK")
+        return
+    name = f"{_ASIDE}{_last_aside(connection) + 1}"
     connection.script(f"ALTER SCHEMA flux_resourceset RENAME TO {name}; COMMIT")
     log.warning("a lost store was set aside", extra={"schema": name})
+
+
+def _last_aside(connection: PatientConnection) -> int:
+    """Return the highest number of a schema that was set aside; lower ones may have been dropped."""
+    names = connection.execute(b"SELECT nspname FROM pg_namespace").fetchall()
+    found = (re.fullmatch(rf"{_ASIDE}([0-9]+)", name) for (name,) in names)
+    return max((int(match[1]) for match in found if match), default=0)
 
 
 def _migrate(connection: PatientConnection, steps: Sequence[str]) -> None:
