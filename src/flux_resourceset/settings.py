@@ -261,7 +261,8 @@ def _store(backend: str, url: str, password_file: Path | None, mode: str, crud: 
         raise errors.StartupError(
             "STORE_BACKEND is postgres; DATABASE_URL must be set: postgresql:// leaves all to PG* variables"
         )
-    database = opening.location(url or _DEFAULTS["DATABASE_URL"], password_file, mode)
+    default = _DEFAULTS["DATABASE_URL"].partition("?")[0]  # its mode is the default anyway, and must not hide DATABASE_MODE
+    database = opening.location(url or default, password_file, mode)
     if backend not in ("", database.scheme):
         raise errors.StartupError(f"STORE_BACKEND is {backend}, and DATABASE_URL names {database.scheme}; leave one of them out")
     if crud and database.mode == "ro":

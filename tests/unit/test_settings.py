@@ -266,6 +266,8 @@ def test_backend_and_url_must_agree(backend: str, url: str, words: str) -> None:
         ("sqlite://x.db", "rw", "rw"),
         ("sqlite://x.db?mode=rwc", "rw", "rwc"),
         ("sqlite://x.db", "", "rwc"),
+        ("", "rw", "rw"),
+        ("", "", "rwc"),
     ],
 )
 def test_the_mode_is_that_of_the_url_or_else_of_its_own_variable(url: str, variable: str, mode: str) -> None:
@@ -274,7 +276,8 @@ def test_the_mode_is_that_of_the_url_or_else_of_its_own_variable(url: str, varia
 
 @pytest.mark.parametrize(
     ("url", "variable"),
-    [("postgresql://h/d?mode=ro", ""), ("postgresql://h/d", "create"), ("postgresql://h/d?mode=x", "rw"), ("sqlite://x", "x")],
+    [("postgresql://h/d?mode=ro", ""), ("postgresql://h/d", "create"), ("postgresql://h/d?mode=x", "rw"), ("sqlite://x", "x"),
+     ("", "x")],
 )
 def test_an_unknown_mode_is_refused_with_those_that_there_are(url: str, variable: str) -> None:
     with pytest.raises(errors.StartupError, match="it must be one of rwc, rw"):
