@@ -231,7 +231,8 @@ def test_a_store_that_another_process_has_begun_meanwhile_is_not_set_aside(
     bare: str, server: postgres_server.Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lose(bare, "no identity")
-    is_lost, heads = postgres_schema._is_lost, []
+    is_lost = postgres_schema._is_lost
+    heads: list[Head] = []
 
     def judge_late(connection: postgres_connections.PatientConnection) -> bool:
         lost = is_lost(connection)
@@ -499,13 +500,11 @@ def test_while_the_database_is_away_reading_is_unreachable_and_the_version_stays
             assert store.head().revision == 2
 
 
-def test_a_connection_that_stalls_in_a_transaction_is_given_up(
-    url: str, server: postgres_server.Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_connection_that_stalls_in_a_transaction_is_given_up(url: str, server: postgres_server.Server) -> None:
     with loopback_proxy.proxied(server.port) as proxy:
         with opened(url.replace(f":{server.port}/", f":{proxy.port}/")) as store:
-            monkeypatch.setattr(postgres_connections, "PATIENCE_SECONDS", 0.3)
             transaction = store.begin()
+            transaction._connection.patience = 0.3  # of this connection only: to connect again may take longer
             proxy.stall()
             with pytest.raises(errors.Unreachable):
                 transaction.commit(entry(1, create("n", "a")))
