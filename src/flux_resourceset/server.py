@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import logging
 import os
 import socket
@@ -135,6 +136,8 @@ def _serve(arguments: argparse.Namespace, environment: Mapping[str, str]) -> int
             _work(configured, known, document, arguments.begin_anew, listener)
         elif (worker := supervision.supervise(listener, configured.workers)) is not None:  # in one of several processes
             logs.configure(configured.log_level, worker=worker.number)
+            if worker.follows_another and configured.store.mode == "rwc":  # a store that vanished must be restored
+                configured = dataclasses.replace(configured, store=configured.store._replace(mode="rw"))
             _work(configured, known, document, arguments.begin_anew and worker.is_first, worker.listener, worker)
     log.info("stopped")
     return 0

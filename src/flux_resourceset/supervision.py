@@ -124,7 +124,7 @@ class _Supervisor:
                 return None
             if place.pid == 0:
                 self._become(place, pulse)
-                return Worker(place.number, is_first, place.listener, self._board, lambda: _tell(beat))
+                return Worker(place.number, is_first, self._was_up, place.listener, self._board, lambda: _tell(beat))
         os.close(beat)
         place.pulse, place.is_up, place.since = pulse, False, time.monotonic()
         log.info("worker started", extra={"worker": place.number, "pid": place.pid})

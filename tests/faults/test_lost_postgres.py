@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -164,6 +167,24 @@ def test_what_was_lost_is_never_served_as_an_empty_fleet(begun: Fleet, loss: str
     anew = begun.restarted("--begin-anew", SEED_FILE="")
     assert status(anew) == 404
     live.until(lambda: has_noticed(reader))  # a running reader does not follow into emptiness
+
+
+def test_a_worker_that_is_replaced_begins_no_fleet_in_the_place_of_a_lost_one(fleet: Fleet) -> None:
+    server = fleet.server(DATABASE_MODE="rwc", SEED_FILE=str(SEED), WORKERS="2")
+    live.until(lambda: len(messages(server, "listening")) == 2)
+    fleet.database.execute(f"DROP SCHEMA {SCHEMA} CASCADE", fleet.name)
+    os.kill(messages(server, "worker started")[-1]["pid"], signal.SIGKILL)
+    live.until(lambda: server.process.poll() is not None)
+    assert server.process.poll() == 2, "after several tries"
+    assert fleet.database.execute(f"SELECT 1 FROM pg_namespace WHERE nspname = '{SCHEMA}'", fleet.name) == []
+
+
+def messages(server: live.Server, message: str) -> list[dict[str, Any]]:
+    """The lines of its log with a message, once they are complete."""
+    found = [
+        json.loads(line) for line in server.log.read_text().splitlines(keepends=True) if line.startswith("{") and line[-1] == "\n"
+    ]
+    return [line for line in found if line["message"] == message]
 
 
 def test_what_is_left_of_a_lost_fleet_is_set_aside_when_one_is_begun_anew(begun: Fleet) -> None:

@@ -276,8 +276,13 @@ def test_the_mode_is_that_of_the_url_or_else_of_its_own_variable(url: str, varia
 
 @pytest.mark.parametrize(
     ("url", "variable"),
-    [("postgresql://h/d?mode=ro", ""), ("postgresql://h/d", "create"), ("postgresql://h/d?mode=x", "rw"), ("sqlite://x", "x"),
-     ("", "x")],
+    [
+        ("postgresql://h/d?mode=ro", ""),
+        ("postgresql://h/d", "create"),
+        ("postgresql://h/d?mode=x", "rw"),
+        ("sqlite://x", "x"),
+        ("", "x"),
+    ],
 )
 def test_an_unknown_mode_is_refused_with_those_that_there_are(url: str, variable: str) -> None:
     with pytest.raises(errors.StartupError, match="it must be one of rwc, rw"):

@@ -117,7 +117,7 @@ def test_what_is_too_long_leaves_what_was_told(monkeypatch: pytest.MonkeyPatch) 
 
 
 def worker(board: workers.Board, number: int, listener: socket.socket) -> workers.Worker:
-    return workers.Worker(number, False, listener, board, lambda: None)
+    return workers.Worker(number, False, False, listener, board, lambda: None)
 
 
 def test_whoever_comes_into_the_place_of_a_dead_worker_goes_on_from_what_that_told(

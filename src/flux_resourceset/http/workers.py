@@ -103,6 +103,7 @@ class Worker(NamedTuple):
 
     number: int
     is_first: bool  # of all, and the first time
+    follows_another: bool  # one that was up: the store is there, or it was lost
     listener: socket.socket
     board: Board
     tell_up: Callable[[], None]
