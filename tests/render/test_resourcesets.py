@@ -116,9 +116,10 @@ def test_resources_are_rendered_before_the_template_each_for_every_input() -> No
     assert [each["data"]["n"] for each in objects[:2]] == [1, 2]
 
 
-def test_of_a_list_every_item_is_an_object() -> None:
+@pytest.mark.parametrize("kind", ["List", "ConfigMapList", "Any"])
+def test_of_a_list_every_item_is_an_object(kind: str) -> None:
     items = "".join(f"- {{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}\n" for name in "ab")
-    objects = render.resourceset(oracle.resourceset(f"apiVersion: v1\nkind: List\nitems:\n{items}"), [{"id": "x"}])
+    objects = render.resourceset(oracle.resourceset(f"apiVersion: v1\nkind: {kind}\nitems:\n{items}"), [{"id": "x"}])
     assert names(objects) == ["a", "b"]
 
 
