@@ -86,12 +86,14 @@ def test_a_source_must_be_exactly_in_the_list_of_the_policy(document: dict[str, 
     [
         lambda each: {"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "List", "items": [each]}]},
         lambda each: {"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepositoryList", "items": [each]},
+        lambda each: {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}, "items": [each]},
         lambda each: resource_set(resources=[each]),
         lambda each: resource_set(steps=[{"name": "a", "resources": [each]}]),
         lambda each: resource_set(resourcesTemplate=json.dumps(each)),
+        lambda each: resource_set(resourcesTemplate=json.dumps({"apiVersion": "v1", "kind": "Any", "items": [each]})),
         lambda each: resource_set(resourcesTemplate="<< inputs.text >>", inputs=[{"id": "a", "text": json.dumps(each)}]),
     ],
-    ids=["list", "kind-list", "resources", "steps", "template", "inputs"],
+    ids=["list", "kind-list", "items", "resources", "steps", "template", "template-items", "inputs"],
 )
 def test_a_source_is_found_inside_of_other_objects(wrapped: Any) -> None:
     document = source("GitRepository", url=ELSEWHERE, ref={"tag": "v1"})
@@ -291,13 +293,15 @@ def test_flux_itself_is_set_up_in_one_place() -> None:
         lambda image: pod(image),
         lambda image: pod(image, "flux-system"),
         lambda image: {"apiVersion": "v1", "kind": "List", "items": [pod(image)]},
+        lambda image: {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "items": [pod(image)]},
+        lambda image: {"apiVersion": "x/v1", "kind": "AllowList", "metadata": {"name": "x"}, "items": [], "spec": {"image": image}},
         lambda image: resource_set(resources=[pod(image)]),
         lambda image: resource_set(resourcesTemplate=json.dumps(pod("<< inputs.image >>")), inputs=[{"id": "a", "image": image}]),
         lambda image: release(values={"image": image}),
         lambda image: release(values={"agent": {"sidecars": [{"image": image}]}}),
         lambda image: {**pod(IMAGE), "apiVersion": "monitoring.coreos.com/v1", "kind": "Prometheus", "spec": {"image": image}},
     ],
-    ids=["pod", "flux-system", "list", "resources", "inputs", "values", "nested-values", "custom"],
+    ids=["pod", "flux-system", "list", "items", "no-list", "resources", "inputs", "values", "nested-values", "custom"],
 )  # fmt: skip
 def test_an_image_is_judged_as_that_of_a_tenant(place: Any) -> None:
     assert rules(with_base(place(IMAGE))) == []
@@ -345,6 +349,8 @@ def test_a_resourceset_makes_what_admission_would_take() -> None:
 def test_a_secret_in_a_list_is_found() -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}, "stringData": {"password": "hunter2"}}
     assert rules(with_base({"apiVersion": "v1", "kind": "List", "items": [secret]})) == [("secret-value", BASE)]
+    wrapped = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "items": [secret]}
+    assert rules(with_base(wrapped)) == [("secret-value", BASE)]
     assert ("secret-value", BASE) in rules({**B, BASE: f"a: 1\n---\n# {AWS}\n"})
 
 

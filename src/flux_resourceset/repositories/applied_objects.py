@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from flux_resourceset import render
 from flux_resourceset.repositories import resourceset_shapes
-from flux_resourceset.repositories.manifests import at
+from flux_resourceset.repositories.manifests import at, items
 
 SOURCE, PIN, UNJUDGED = "source", "pin", "unjudged"
 
@@ -91,8 +91,8 @@ def images(data: Any) -> Iterator[tuple[str, Image]]:
     """The images that a document names, each with the identity of its object."""
     for steps, each, unreadable in _objects(data, ()):
         group, _ = sort = _sort(each)
-        if unreadable is None and sort not in _WITHOUT_IMAGES and group != _WATCHER and not _is_list(each):
-            found = _images(each, (), "")
+        if unreadable is None and sort not in _WITHOUT_IMAGES and group != _WATCHER:
+            found = _images(_without_items(each), (), "")
             yield from ((identity(each), image._replace(steps=(*steps, *image.steps))) for image in found)
 
 
@@ -118,8 +118,9 @@ def _sort(data: Any) -> tuple[str, str]:
 # Objects within others
 
 
-def _is_list(data: Data) -> bool:
-    return str(data.get("kind") or "").endswith("List") and isinstance(data.get("items"), list)
+def _without_items(data: Data) -> Data:
+    """An object without those that are judged by themselves."""
+    return data if items(data) is None else {name: value for name, value in data.items() if name != "items"}
 
 
 def _objects(data: Any, steps: Steps) -> Iterator[Applied]:
@@ -127,9 +128,8 @@ def _objects(data: Any, steps: Steps) -> Iterator[Applied]:
     if not isinstance(data, dict):
         return
     yield Applied(steps, data)
-    if _is_list(data):
-        for place, each in enumerate(data["items"]):
-            yield from _objects(each, (*steps, "items", place))
+    for place, each in enumerate(items(data) or ()):
+        yield from _objects(each, (*steps, "items", place))
     if _sort(data) == _SET:
         yield from _of_set(data, steps)
 

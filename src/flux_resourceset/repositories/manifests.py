@@ -99,6 +99,12 @@ def of_tree(tree: trees.Tree, path: str) -> list[Manifest]:
     return [] if body is None else list(of_bytes(body))
 
 
+def items(value: Any) -> list[Any] | None:
+    """The objects of a list; None for any other object. Flux expands every object with a list `items`, whatever its kind."""
+    found = at(value, "items")
+    return found if isinstance(found, list) else None
+
+
 @functools.lru_cache(_REMEMBERED)
 def of_bytes(body: bytes) -> tuple[Manifest, ...]:
     try:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from flux_resourceset.repositories.manifests import at
+from flux_resourceset.repositories.manifests import at, items
 
 ACCOUNT = "tenant"  # as which Flux acts in the namespace of a tenant
 LABELS = ("tenant", "environment")  # of a namespace
@@ -47,11 +47,9 @@ class Fault(NamedTuple):
 
 def faults(manifest: Mapping[str, Any], admins: frozenset[str] = INSTALLED_BINDINGS) -> Iterator[Fault]:
     """Of any object; `admins` are the ClusterRoleBindings that may give everything."""
-    if isinstance(items := manifest.get("items"), list) and str(manifest.get("kind", "")).endswith("List"):
-        for place, item in enumerate(items):
-            if isinstance(item, dict):
-                yield from (Fault(("items", place, *fault.steps), fault.message) for fault in faults(item, admins))
-        return
+    for place, item in enumerate(items(manifest) or ()):
+        if isinstance(item, dict):
+            yield from (Fault(("items", place, *fault.steps), fault.message) for fault in faults(item, admins))
     group, kind = _sort(manifest)
     yield from _of_images(manifest, group, kind)
     if group == _RBAC and kind in ("RoleBinding", "ClusterRoleBinding"):

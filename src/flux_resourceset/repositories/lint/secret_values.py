@@ -11,7 +11,7 @@ from typing import Any
 from flux_resourceset import secret_keys
 from flux_resourceset.repositories import findings
 from flux_resourceset.repositories.findings import Finding
-from flux_resourceset.repositories.manifests import Manifest, at
+from flux_resourceset.repositories.manifests import Manifest, at, items
 
 RULE = "secret-value"
 _REMEDY = "take it out, revoke it, and keep its successor where secrets.yaml gets secrets from"
@@ -67,8 +67,7 @@ def _secrets(data: Any, steps: tuple[str | int, ...]) -> Iterator[tuple[str | in
     """Where the Secrets of a document are: it is one, or a list of objects."""
     if at(data, "kind") == "Secret" and at(data, "apiVersion") == "v1":
         yield steps
-    items = at(data, "items") if str(at(data, "kind") or "").endswith("List") else None
-    for place, each in enumerate(items if isinstance(items, list) else ()):
+    for place, each in enumerate(items(data) or ()):
         yield from _secrets(each, (*steps, "items", place))
 
 
