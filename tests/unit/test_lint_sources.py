@@ -152,7 +152,10 @@ def test_the_fleets_own_repository_is_not_a_source_of_base() -> None:
     [
         ("GitRepository", None), ("GitRepository", {"branch": "main"}), ("GitRepository", {"semver": ">=1"}),
         ("GitRepository", {"name": "refs/heads/main"}), ("GitRepository", {"tag": "v1", "branch": "main"}),
+        ("GitRepository", {"tag": ""}), ("GitRepository", {"tag": None}), ("GitRepository", {"commit": ""}),
+        ("GitRepository", {"tag": ["v1"]}),
         ("OCIRepository", None), ("OCIRepository", {"tag": "latest"}), ("OCIRepository", {"semver": "1.x"}),
+        ("OCIRepository", {"digest": ""}), ("OCIRepository", {"tag": "latest", "digest": ""}),
     ],
 )  # fmt: skip
 def test_a_source_that_moves_under_the_cluster_is_a_finding(kind: str, reference: Any) -> None:

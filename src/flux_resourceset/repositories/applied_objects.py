@@ -227,7 +227,7 @@ def _of_reference(data: Data, kind: str) -> Iterator[Fault]:
     if fixed is None:
         return
     reference = at(data, "spec", "ref")
-    named = [str(name) for name in reference] if isinstance(reference, dict) else []
+    named = [str(name) for name, value in reference.items() if value not in (None, "")] if isinstance(reference, dict) else []
     wanted = " or ".join(f"spec.ref.{name}" for name in fixed)
     if not named:
         yield Fault(PIN, ("spec", "ref"), f"{kind}: without spec.ref it moves under the cluster; name a release by {wanted}")
@@ -241,6 +241,8 @@ def _of_reference(data: Data, kind: str) -> Iterator[Fault]:
 
 
 def _of_kustomization(data: Data) -> Iterator[Fault]:
+        elif not isinstance(at(reference, name), str):
+            yield Fault(PIN, ("spec", "ref", name), f"{kind}: spec.ref.{name} must be text")
     spec = at(data, "spec")
     for name in spec if isinstance(spec, dict) else ():
         if name not in _HARMLESS:
