@@ -319,10 +319,12 @@ def test_an_image_is_judged_as_that_of_a_tenant(place: Any) -> None:
 
 
 @pytest.mark.parametrize(
+        {"inputStrategy": {"name": "Permute"}, "inputs": [{"id": "a"}], "resources": []},
     ("parts", "good"),
     [
         ({"repository": "registry.acme.com/agent", "tag": f"v1@{DIGEST}"}, True),
         ({"registry": "registry.acme.com", "repository": "agent", "tag": "v1", "digest": DIGEST}, True),
+    assert rules(with_base(resource_set(inputStrategy={"name": "Flatten"}, inputs=[{"id": "a"}], resources=[]))) == []
         ({"repository": "registry.acme.com/agent", "tag": "v1"}, False),
         ({"tag": f"v1@{DIGEST}"}, False),
         ({"pullPolicy": "Always"}, True),

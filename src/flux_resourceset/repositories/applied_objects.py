@@ -142,6 +142,10 @@ def _of_set(data: Data, steps: Steps) -> Iterator[Applied]:
         return
     inputs = at(data, "spec", "inputs")
     wrong = resourceset_shapes.fault(data)
+    if at(data, "spec", "inputStrategy", "name") not in (None, "Flatten"):
+        message = "ResourceSet: what it makes is known for the input strategy Flatten alone; leave spec.inputStrategy out"
+        yield Applied((*steps, "spec", "inputStrategy"), {}, message)
+        return
     if wrong is None and inputs is not None and not (isinstance(inputs, list) and all(isinstance(each, dict) for each in inputs)):
         wrong = "spec.inputs must be a list of maps"
     try:
