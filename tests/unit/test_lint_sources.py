@@ -230,6 +230,49 @@ def test_base_applies_no_other_files_of_the_repository(namespace: str | None) ->
     assert rules(with_base(kustomization(path="./docs", sourceRef=reference))) == [("unjudged", BASE)]
 
 
+OWN = {"kind": "GitRepository", "name": "flux-system", "namespace": "flux-system"}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        release(chart={"spec": {"chart": "./docs/chart", "sourceRef": OWN}}),
+        source("HelmChart", chart="./docs/chart", sourceRef=OWN),
+        {**source("ArtifactGenerator", sources=[{"alias": "a", **OWN}]), "apiVersion": "source.extensions.fluxcd.io/v1beta1"},
+        {**source("Terraform", sourceRef=OWN, path="./docs"), "apiVersion": "infra.contrib.fluxcd.io/v1alpha2"},
+        {**kustomization(sourceRef=OWN), "metadata": {"name": "more", "namespace": "other"}},
+        resource_set(resources=[release(chart={"spec": {"chart": "./docs/chart", "sourceRef": OWN}})]),
+    ],
+    ids=["release", "chart", "generator", "terraform", "other-namespace", "resourceset"],
+)
+def test_objects_of_base_take_no_files_of_the_repository(document: dict[str, Any]) -> None:
+    assert rules(with_base(document)) == [("unjudged", BASE)]
+    elsewhere = json.loads(json.dumps(document).replace('"flux-system"', '"more"'))
+    assert rules(with_base(elsewhere)) == []
+
+
+def test_automation_and_notification_may_name_the_repository() -> None:
+    automation = {**source("ImageUpdateAutomation", sourceRef=OWN), "apiVersion": "image.toolkit.fluxcd.io/v1"}
+    health = kustomization(path="./x", healthChecks=[{"apiVersion": "source.toolkit.fluxcd.io/v1", **OWN}])
+    assert rules(with_base(automation, health)) == []
+
+
+@pytest.mark.parametrize("namespace", [None, "flux-system"])
+@pytest.mark.parametrize(
+    ("document", "names"),
+    [
+        (source("GitRepository", url=BLUEPRINTS, ref={"tag": "v1.0.0"}), ("flux-system", "platform-blueprints")),
+        (kustomization(path="./x"), ("flux-system", "base", "tenants")),
+    ],
+)
+def test_base_has_no_object_of_flux(document: dict[str, Any], names: tuple[str, ...], namespace: str | None) -> None:
+    for name in names:
+        place = {"name": name, **({"namespace": namespace} if namespace else {})}
+        assert rules(with_base({**document, "metadata": place})) == [("unjudged", BASE)]
+        assert rules(with_base({**document, "metadata": {"name": name, "namespace": "x"}})) == []
+    assert rules(with_base({**document, "metadata": {"name": "more"}})) == []
+
+
 @pytest.mark.parametrize(
     "field",
     [
@@ -276,10 +319,12 @@ def test_a_release_shows_the_values_that_it_gives(spec: dict[str, Any], good: bo
         {"resources": "x"},
         {"inputs": ["x"], "resourcesTemplate": "a: b"},
         {"resources": [resource_set(resources=[])]},
+        {"inputStrategy": {"name": "Permute"}, "inputs": [{"id": "a"}], "resources": []},
     ],
 )
 def test_a_resourceset_whose_objects_are_not_known_is_a_finding(spec: dict[str, Any]) -> None:
     assert set(rules(with_base(resource_set(**spec)))) == {("unjudged", BASE)}
+    assert rules(with_base(resource_set(inputStrategy={"name": "Flatten"}, inputs=[{"id": "a"}], resources=[]))) == []
 
 
 def test_flux_itself_is_set_up_in_one_place() -> None:
@@ -319,12 +364,10 @@ def test_an_image_is_judged_as_that_of_a_tenant(place: Any) -> None:
 
 
 @pytest.mark.parametrize(
-        {"inputStrategy": {"name": "Permute"}, "inputs": [{"id": "a"}], "resources": []},
     ("parts", "good"),
     [
         ({"repository": "registry.acme.com/agent", "tag": f"v1@{DIGEST}"}, True),
         ({"registry": "registry.acme.com", "repository": "agent", "tag": "v1", "digest": DIGEST}, True),
-    assert rules(with_base(resource_set(inputStrategy={"name": "Flatten"}, inputs=[{"id": "a"}], resources=[]))) == []
         ({"repository": "registry.acme.com/agent", "tag": "v1"}, False),
         ({"tag": f"v1@{DIGEST}"}, False),
         ({"pullPolicy": "Always"}, True),

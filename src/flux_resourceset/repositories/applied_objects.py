@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from flux_resourceset import render
-from flux_resourceset.repositories import resourceset_shapes
+from flux_resourceset.repositories import layout, resourceset_shapes
 from flux_resourceset.repositories.manifests import at, items
 
 SOURCE, PIN, UNJUDGED = "source", "pin", "unjudged"
 
+BLUEPRINTS = "platform-blueprints"  # the GitRepository of flux/blueprints.yaml
 OWN = "flux-system"  # the GitRepository that Flux makes for the fleet's own repository, unless the FluxInstance names another
 KUSTOMIZATION = "kustomization.yaml"  # of kustomize: it says which files of its folder are applied
 
@@ -32,6 +33,7 @@ _HARMLESS = frozenset(
         "serviceAccountName", "sourceRef", "suspend", "targetNamespace", "timeout", "wait",
     }
 )  # fmt: skip
+_WITHOUT_FILES = frozenset({"image.toolkit.fluxcd.io", "notification.toolkit.fluxcd.io"})  # groups that apply no files of a source
 _MOVE = "make it a blueprint, or write its objects into base/"
 _FILE_BESIDE = re.compile(r"(?:\./)?[A-Za-z0-9_][A-Za-z0-9_.-]*\.yaml")
 
@@ -140,12 +142,12 @@ def _of_set(data: Data, steps: Steps) -> Iterator[Applied]:
         message = f"ResourceSet: what it makes of inputs from elsewhere is not known here; {_MOVE}"
         yield Applied((*steps, "spec", "inputsFrom"), {}, message)
         return
-    inputs = at(data, "spec", "inputs")
-    wrong = resourceset_shapes.fault(data)
     if at(data, "spec", "inputStrategy", "name") not in (None, "Flatten"):
         message = "ResourceSet: what it makes is known for the input strategy Flatten alone; leave spec.inputStrategy out"
         yield Applied((*steps, "spec", "inputStrategy"), {}, message)
         return
+    inputs = at(data, "spec", "inputs")
+    wrong = resourceset_shapes.fault(data)
     if wrong is None and inputs is not None and not (isinstance(inputs, list) and all(isinstance(each, dict) for each in inputs)):
         wrong = "spec.inputs must be a list of maps"
     try:
@@ -173,12 +175,12 @@ def _of_object(data: Data, rules: Rules, in_base: bool) -> Iterator[Fault]:
         yield from _of_reference(data, kind)
     elif (group, kind) == (_KUSTOMIZE, "Kustomization"):
         yield from _of_kustomization(data)
-        if in_base:
-            yield from _of_own_files(data, rules)
     elif (group, kind) == (_HELM, "HelmRelease"):
         yield from _of_release(data)
-    elif (group, kind) == (_OPERATOR, "FluxInstance") and in_base:
-        yield Fault(UNJUDGED, ("kind",), "FluxInstance: Flux itself is set up by flux-instance.yaml alone")
+    if in_base:
+        yield from _of_flux(data, group, kind, rules)
+        if group not in _WITHOUT_FILES and (group, kind) != _SET:  # what a ResourceSet makes is judged by itself
+            yield from _of_own_files(data, rules)
 
 
 def _addresses(data: Data, group: str, kind: str) -> Iterator[tuple[Steps, Any]]:
@@ -239,14 +241,14 @@ def _of_reference(data: Data, kind: str) -> Iterator[Fault]:
         if name not in fixed:
             message = f"{kind}: spec.ref.{name} moves under the cluster; name a release by {wanted}"
             yield Fault(PIN, ("spec", "ref", name), message)
+        elif not isinstance(at(reference, name), str):
+            yield Fault(PIN, ("spec", "ref", name), f"{kind}: spec.ref.{name} must be text")
         elif name == "tag" and at(reference, name) == "latest" and "digest" not in named:
             message = f"{kind}: the tag latest moves under the cluster; name a release by {wanted}"
             yield Fault(PIN, ("spec", "ref", name), message)
 
 
 def _of_kustomization(data: Data) -> Iterator[Fault]:
-        elif not isinstance(at(reference, name), str):
-            yield Fault(PIN, ("spec", "ref", name), f"{kind}: spec.ref.{name} must be text")
     spec = at(data, "spec")
     for name in spec if isinstance(spec, dict) else ():
         if name not in _HARMLESS:
@@ -254,13 +256,36 @@ def _of_kustomization(data: Data) -> Iterator[Fault]:
             yield Fault(UNJUDGED, ("spec", str(name)), message)
 
 
+def _of_flux(data: Data, group: str, kind: str, rules: Rules) -> Iterator[Fault]:
+    """The objects of flux-instance.yaml and flux/ would be other ones if base/ had them too."""
+    if (group, kind) == (_OPERATOR, "FluxInstance"):
+        yield Fault(UNJUDGED, ("kind",), "FluxInstance: Flux itself is set up by flux-instance.yaml alone")
+    taken = {
+        (_SOURCES, "GitRepository"): (rules.own, BLUEPRINTS),
+        (_KUSTOMIZE, "Kustomization"): (rules.own, layout.BASE, layout.TENANTS),
+    }.get((group, kind), ())
+    name = at(data, "metadata", "name")
+    if name in taken and (at(data, "metadata", "namespace") or OWN) == OWN:
+        yield Fault(UNJUDGED, ("metadata", "name"), f"{kind}: {name} is set up by flux-instance.yaml and flux/ alone")
+
+
 def _of_own_files(data: Data, rules: Rules) -> Iterator[Fault]:
     """Only flux/sync.yaml may apply files of the fleet's own repository, for it names folders whose files are judged."""
-    reference = at(data, "spec", "sourceRef")
-    namespace = at(reference, "namespace") or at(data, "metadata", "namespace") or OWN
-    if (at(reference, "kind"), at(reference, "name"), namespace) == ("GitRepository", rules.own, OWN):
-        message = "Kustomization: it applies files of this repository, which only those of flux/sync.yaml may do"
-        yield Fault(UNJUDGED, ("spec", "sourceRef"), message)
+    home = at(data, "metadata", "namespace") or OWN
+    for steps, reference in _references(_without_items(data), ()):
+        namespace = at(reference, "namespace") or home
+        if (at(reference, "kind"), at(reference, "name"), namespace) == ("GitRepository", rules.own, OWN):
+            kind = at(data, "kind")
+            message = f"{kind}: it applies files of this repository, which only the Kustomizations of flux/sync.yaml may do"
+            yield Fault(UNJUDGED, steps, message)
+
+
+def _references(value: Any, steps: Steps) -> Iterator[tuple[Steps, Any]]:
+    """Where an object names sources of files: by `sourceRef`, as most kinds do, or by a list `sources`."""
+    for step, each in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        if step == "sourceRef" or steps[-1:] == ("sources",):
+            yield (*steps, step), each
+        yield from _references(each, (*steps, step))
 
 
 def _of_release(data: Data) -> Iterator[Fault]:

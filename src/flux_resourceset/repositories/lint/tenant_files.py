@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from flux_resourceset import names
-from flux_resourceset.repositories import layout, tenants
+from flux_resourceset.repositories import applied_objects, layout, tenants
 from flux_resourceset.repositories.lint import places
 from flux_resourceset.repositories.lint.reports import LAYOUT, MANIFEST, Report, Wanted
 from flux_resourceset.repositories.manifests import Manifest
@@ -17,7 +17,7 @@ from flux_resourceset.repositories.policy import Policy
 ENVIRONMENT = "environment"
 STORE = "cluster-vault"
 FLUX_SYSTEM = "flux-system"
-SOURCE = "platform-blueprints"
+SOURCE = applied_objects.BLUEPRINTS
 OPERATOR = "fluxcd.controlplane.io/v1"
 KUSTOMIZE = "kustomize.toolkit.fluxcd.io/v1"
 EXTERNAL_SECRETS = "external-secrets.io/v1"
