@@ -8,7 +8,26 @@ from typing import Any
 import pytest
 
 from flux_resourceset.repositories import findings, trees
-from unit.lint_trees import AWS, DEV, DIGEST, FLUX, INSTANCE, PIN, PROD, STAGING, B, Files, lint, rules, tree, with_edit
+from unit.lint_trees import (
+    AWS,
+    DEV,
+    DIGEST,
+    FLUX,
+    INPUT,
+    INSTANCE,
+    NAMESPACE,
+    PIN,
+    PROD,
+    SECRETS,
+    STAGING,
+    SYNC,
+    B,
+    Files,
+    lint,
+    rules,
+    tree,
+    with_edit,
+)
 
 BASE = f"{DEV}/base/more.yaml"
 BLUEPRINTS = "https://github.com/acme/acme-platform-blueprints.git"
@@ -330,6 +349,12 @@ def test_a_resourceset_whose_objects_are_not_known_is_a_finding(spec: dict[str, 
 def test_flux_itself_is_set_up_in_one_place() -> None:
     document = {**resource_set(), "kind": "FluxInstance"}
     assert rules(with_base(document)) == [("unjudged", BASE)]
+
+
+@pytest.mark.parametrize("path", [INSTANCE, PIN, FLUX, INPUT, NAMESPACE, SECRETS, SYNC])
+def test_no_file_of_flux_or_of_a_tenant_has_items_that_flux_would_apply_instead(path: str) -> None:
+    files = with_edit(B, path, "metadata:", f"items: [{json.dumps(pod(IMAGE))}]\nmetadata:")
+    assert rules(files) == [("manifest", path)]
 
 
 # Images

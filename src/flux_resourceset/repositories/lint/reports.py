@@ -73,6 +73,9 @@ class Report:
             if manifest.kind not in kinds:
                 what = f"a {manifest.kind}" if manifest.kind else "something that is no object"
                 self.add(MANIFEST, manifest.line("kind"), f"holds {what}; only {', '.join(kinds)} belongs into this file")
+            if manifests.items(manifest.data) is not None:
+                message = f"{manifest.kind}: Flux would apply its items instead of it; leave them out"
+                self.add(MANIFEST, manifest.line("items"), message)
 
 
 def body(tree: trees.Tree, path: str, report: Report) -> bytes | None:
