@@ -370,11 +370,13 @@ def test_no_file_of_flux_or_of_a_tenant_has_items_that_flux_would_apply_instead(
         lambda image: {"apiVersion": "x/v1", "kind": "AllowList", "metadata": {"name": "x"}, "items": [], "spec": {"image": image}},
         lambda image: resource_set(resources=[pod(image)]),
         lambda image: resource_set(resourcesTemplate=json.dumps(pod("<< inputs.image >>")), inputs=[{"id": "a", "image": image}]),
+        lambda image: {**pod(IMAGE), "spec": {"volumes": [{"name": "a", "image": {"reference": image}}]}},
         lambda image: release(values={"image": image}),
+        lambda image: release(values={"image": {"repository": "a", "tag": f"v1@{DIGEST}", "sidecar": {"image": image}}}),
         lambda image: release(values={"agent": {"sidecars": [{"image": image}]}}),
         lambda image: {**pod(IMAGE), "apiVersion": "monitoring.coreos.com/v1", "kind": "Prometheus", "spec": {"image": image}},
     ],
-    ids=["pod", "flux-system", "list", "items", "no-list", "resources", "inputs", "values", "nested-values", "custom"],
+    ids=["pod", "flux-system", "list", "items", "no-list", "resources", "inputs", "volume", "values", "within-parts", "nested-values", "custom"],
 )  # fmt: skip
 def test_an_image_is_judged_as_that_of_a_tenant(place: Any) -> None:
     assert rules(with_base(place(IMAGE))) == []
@@ -394,6 +396,8 @@ def test_an_image_is_judged_as_that_of_a_tenant(place: Any) -> None:
         ({"repository": "registry.acme.com/agent", "tag": f"v1@{DIGEST}"}, True),
         ({"registry": "registry.acme.com", "repository": "agent", "tag": "v1", "digest": DIGEST}, True),
         ({"repository": "registry.acme.com/agent", "tag": "v1"}, False),
+        ({"name": "registry.acme.com/agent", "tag": f"v1@{DIGEST}"}, True),
+        ({"name": "registry.acme.com/agent", "tag": "v1"}, False),
         ({"tag": f"v1@{DIGEST}"}, False),
         ({"pullPolicy": "Always"}, True),
     ],

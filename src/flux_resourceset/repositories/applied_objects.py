@@ -41,6 +41,7 @@ _FILE_BESIDE = re.compile(r"(?:\./)?[A-Za-z0-9_][A-Za-z0-9_.-]*\.yaml")
 _WITHOUT_IMAGES = frozenset({_SET, ("", "ConfigMap"), ("", "Secret"), ("apiextensions.k8s.io", "CustomResourceDefinition")})
 _WATCHER = "image.toolkit.fluxcd.io"
 _PARTS = ("registry", "repository", "tag", "digest")  # of an image in the values of a chart
+_REFERENCE = "reference"  # the image of a volume of a pod
 
 Steps = tuple[str | int, ...]
 Data = Mapping[str, Any]
@@ -334,17 +335,16 @@ def _images(value: Any, steps: Steps, place: str) -> Iterator[Image]:
                 yield Image(where, here, each)
             elif isinstance(each, dict) and _is_image(key, each):
                 yield Image(where, here, _joined(each))
-            else:
-                yield from _images(each, where, here)
+            yield from _images(each, where, here)
 
 
 def _is_image(key: Any, value: Data) -> bool:
     """Whether a map has the parts of an image, as the values of most charts do."""
-    given = {name for name in _PARTS if value.get(name) not in (None, "")}
+    given = {name for name in (*_PARTS, _REFERENCE) if value.get(name) not in (None, "")}
     return bool(given) if key == "image" else "repository" in given and bool(given & {"tag", "digest"})
 
 
 def _joined(parts: Data) -> str:
     registry, repository, tag, digest = (parts.get(name) for name in _PARTS)
     start = f"{registry}/" if registry else ""
-    return f"{start}{repository or ''}{f':{tag}' if tag else ''}{f'@{digest}' if digest else ''}"
+    return f"{start}{repository or parts.get(_REFERENCE) or parts.get('name') or ''}{f':{tag}' if tag else ''}{f'@{digest}' if digest else ''}"
