@@ -322,6 +322,28 @@ def test_an_image_of_base_is_judged_as_that_of_a_tenant(fleet: Gated) -> None:
     assert states(row) == "failed failed none none none"
 
 
+def test_an_image_in_flux_is_judged_as_one_of_base(fleet: Gated) -> None:
+    fleet.write("prod/prod-1/flux/sync.yaml", AGENT.format(V2))
+    fleet.commit()
+    (row,) = fleet.rows(3)
+    assert row["object"].startswith("flux/sync.yaml: DaemonSet.apps kube-system/agent")
+    assert states(row) == "ok failed none none none"
+
+
+OWN_CHART = (
+    "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: a, namespace: flux-system}\n"
+    "spec: {chart: {spec: {chart: ./docs, sourceRef: {kind: GitRepository, name: fleet}}}}\n"
+)
+
+
+@pytest.mark.parametrize("path", ["base/agent.yaml", "flux/sync.yaml"])
+def test_a_chart_of_the_fleets_own_repository_is_refused(fleet: Gated, path: str) -> None:
+    fleet.write("prod/prod-1/flux-instance.yaml", "kind: FluxInstance\nspec: {sync: {name: fleet}}\n")
+    fleet.write(f"prod/prod-1/{path}", OWN_CHART)
+    fleet.commit()
+    assert f"prod/prod-1/{path}" in fleet.refused(3, "check-image", "--base", "main", "--head", "change")
+
+
 def test_an_image_of_base_must_have_been_in_the_environment_before_for_long_enough(fleet: Gated) -> None:
     fleet.on("main")
     with_base(fleet, "staging-1", image=V2).commit(ago=HOUR // 2)
@@ -378,6 +400,8 @@ PATCHED = (
         ("flux/sync.yaml", PATCHED + "  images: [{name: agent, newName: evil}]\n"),
         ("flux/sync.yaml", PATCHED + "  patches: [{patch: x}]\n"),
         ("flux/sync.yaml", PATCHED + "  postBuild: {substitute: {tag: latest}}\n"),
+        ("flux/sync.yaml", PATCHED.replace("./prod/prod-1/base", "./docs")),
+        ("flux/sync.yaml", PATCHED.replace("./prod/prod-1/base", "./prod/prod-1/base/../../../docs")),
         ("base/kustomization.yaml", "resources: [https://evil.example/x]\n"),
         ("base/agent.txt", AGENT.format(V1)),
         ("base/agent.yml", AGENT.format(V1)),

@@ -6,7 +6,7 @@ Lint makes findings of it, and check-image refuses what it cannot see through; s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from flux_resourceset import render
@@ -77,6 +77,21 @@ class Applied(NamedTuple):
     unreadable: str | None = None
 
 
+def own_repository(documents: Iterable[Any]) -> tuple[str, str | None]:
+    """Name and URL of the fleet's own repository, by the documents of a flux-instance.yaml."""
+    sync = next((at(data, "spec", "sync") for data in documents if at(data, "kind") == "FluxInstance"), None)
+    name, url = at(sync, "name"), at(sync, "url")
+    return name if isinstance(name, str) and name else OWN, url if isinstance(url, str) else None
+
+
+def leads_to(path: Any, folder: str, root: Collection[str]) -> bool:
+    """Whether a path from the root of a repository is that of a folder of the fleet. The fleet may be a folder of the repository;
+    `root` are the names in its own root, and none of these may be on the way."""
+    parts = [part for part in path.split("/") if part not in ("", ".")] if isinstance(path, str) else []
+    above = parts[: -folder.count("/") - 1]
+    return parts[len(above) :] == folder.split("/") and ".." not in parts and not (above and above[0] in root)
+
+
 def faults(data: Any, file: str, rules: Rules, *, in_base: bool) -> Iterator[Fault]:
     """What is wrong with a document of a file in base/ or flux/, apart from its images."""
     if file == KUSTOMIZATION or _sort(data)[0] == _KUSTOMIZE_FILE:
@@ -86,7 +101,7 @@ def faults(data: Any, file: str, rules: Rules, *, in_base: bool) -> Iterator[Fau
         if applied.unreadable is not None:
             yield Fault(UNJUDGED, applied.steps, applied.unreadable)
             continue
-        for fault in _of_object(applied.data, rules, in_base):
+        for fault in _of_object(applied.data, rules, in_base or bool(applied.steps)):
             yield fault._replace(steps=(*applied.steps, *fault.steps))
 
 
@@ -333,7 +348,7 @@ def _images(value: Any, steps: Steps, place: str) -> Iterator[Image]:
             where, here = (*steps, key), f"{place}.{key}".removeprefix(".")
             if key == "image" and isinstance(each, str):
                 yield Image(where, here, each)
-            elif isinstance(each, dict) and _is_image(key, each):
+            if isinstance(each, dict) and _is_image(key, each):
                 yield Image(where, here, _joined(each))
             yield from _images(each, where, here)
 

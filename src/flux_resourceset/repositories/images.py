@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from flux_resourceset.repositories import applied_objects, layout, tenants, trees
+from flux_resourceset.repositories import applied_objects, layout, manifests, tenants, trees
 from flux_resourceset.repositories.policy import Cosign, ImageRule, Policy
 
 OK, FAILED, NONE = "ok", "failed", "none"  # none: the rule does not ask for it, or it was not reached
@@ -25,7 +25,7 @@ _NOTHING = object()  # differs from every value: there was no tenant, or Git did
 
 
 class Part(NamedTuple):
-    """A place for an image in an object of base/, identified by names."""
+    """A place for an image in an object of base/ or flux/, identified by names."""
 
     cluster: layout.Cluster
     file: str  # the path from the root
@@ -176,6 +176,9 @@ def _is_applied(path: str) -> bool:
 
 def _check_applied(tree: trees.Tree, cluster: layout.Cluster) -> None:
     """Refuse files that bring images unseen. Raises tenants.Broken."""
+    instance = tenants.readable(tree, cluster.path(layout.INSTANCE))
+    own, _ = applied_objects.own_repository(document.data for document in instance)
+    rules = applied_objects.Rules(own=own)  # sources are for lint to judge
     for folder in (layout.BASE, layout.FLUX):
         path = cluster.path(folder)
         _check_folder(cluster.folder, folder, tree.children(cluster.folder).get(folder))
@@ -183,20 +186,28 @@ def _check_applied(tree: trees.Tree, cluster: layout.Cluster) -> None:
             if sort is not trees.Sort.FILE or not (name.endswith(".yaml") or name == layout.KEEP):
                 raise tenants.Broken(f"{path}/{name}", None, "is not judged here; a file in it must end with .yaml")
             for document in tenants.readable(tree, f"{path}/{name}"):
-                for fault in applied_objects.faults(document.data, name, _RULES, in_base=folder == layout.BASE):
+                of_flux = folder == layout.FLUX and document.kind in ("GitRepository", "Kustomization")
+                for fault in applied_objects.faults(document.data, name, rules, in_base=not of_flux):
                     if fault.rule == applied_objects.UNJUDGED:
                         raise tenants.Broken(f"{path}/{name}", document.line(*fault.steps), fault.message)
+                if of_flux and document.kind == "Kustomization":
+                    _check_sync(tree, cluster, f"{path}/{name}", document)
 
 
-_RULES = applied_objects.Rules()  # sources are for lint to judge
+def _check_sync(tree: trees.Tree, cluster: layout.Cluster, path: str, document: manifests.Manifest) -> None:
+    """A Kustomization in flux/ may apply the two folders whose files are judged."""
+    root, folders = tree.children(""), [cluster.path(name) for name in (layout.BASE, layout.TENANTS)]
+    if not any(applied_objects.leads_to(document.at("spec", "path"), folder, root) for folder in folders):
+        message = f"Kustomization: spec.path must be {' or '.join(f'./{folder}' for folder in folders)}"
+        raise tenants.Broken(path, document.line("spec", "path"), message)
 
 
 def parts(tree: trees.Tree, cluster: layout.Cluster) -> Iterator[tuple[Part, str]]:
-    """The images of objects in base/. Raises tenants.Broken."""
-    folder = cluster.path(layout.BASE)
-    for name, sort in tree.children(folder).items():
-        if sort is trees.Sort.FILE and name.endswith(".yaml"):
-            yield from _parts_of_file(tree, cluster, f"{folder}/{name}")
+    """The images of objects in base/ and flux/. Raises tenants.Broken."""
+    for folder in map(cluster.path, (layout.BASE, layout.FLUX)):
+        for name, sort in tree.children(folder).items():
+            if sort is trees.Sort.FILE and name.endswith(".yaml"):
+                yield from _parts_of_file(tree, cluster, f"{folder}/{name}")
 
 
 def _parts_of_file(tree: trees.Tree, cluster: layout.Cluster, path: str) -> Iterator[tuple[Part, str]]:

@@ -15,7 +15,8 @@ KEEP = ".gitkeep"  # Git knows no empty folders
 INPUT, NAMESPACE, SECRETS, SYNC = "input.yaml", "namespace.yaml", "secrets.yaml", "sync.yaml"
 TENANT_FILES = (INPUT, NAMESPACE, SECRETS, SYNC)
 BLUEPRINTS = f"{FLUX}/blueprints.yaml"  # of a cluster: the pin
-CLUSTER_FILES = ("flux-instance.yaml", BLUEPRINTS, f"{FLUX}/sync.yaml")
+INSTANCE = "flux-instance.yaml"
+CLUSTER_FILES = (INSTANCE, BLUEPRINTS, f"{FLUX}/sync.yaml")
 
 
 class Cluster(NamedTuple):

@@ -43,8 +43,7 @@ class Place(NamedTuple):
 
 def place(policy: Policy, cluster: layout.Cluster, root: Iterable[str], instance: Sequence[Manifest]) -> Place:
     """`instance` are the documents of its flux-instance.yaml, which names the fleet's own repository."""
-    sync = next((manifest.at("spec", "sync") for manifest in instance if manifest.kind == "FluxInstance"), None)
-    own, own_url = at(sync, "name"), at(sync, "url")
+    own, own_url = applied_objects.own_repository(manifest.data for manifest in instance)
     rules = Rules(
         sources=None if policy.sources is None else frozenset(policy.sources),
         api_url=policy.api_url,
@@ -53,8 +52,8 @@ def place(policy: Policy, cluster: layout.Cluster, root: Iterable[str], instance
             for environment in policy.names
             for rule in images.rules_of_base(policy, environment)
         ),
-        own=own if isinstance(own, str) and own else applied_objects.OWN,
-        own_url=own_url if isinstance(own_url, str) else None,
+        own=own,
+        own_url=own_url,
     )
     return Place(cluster, rules, frozenset(root))
 
@@ -133,10 +132,8 @@ def _check_order(report: Report, tenants: Manifest) -> None:
 
 def _check_path(report: Report, manifest: Manifest, steps: Sequence[str], place: Place, folder: str) -> None:
     """From the root of the repository, of which the fleet may be a folder; never by way of another folder of the fleet."""
-    wanted, path = place.cluster.path(folder), manifest.at(*steps)
-    parts = [part for part in path.split("/") if part not in ("", ".")] if isinstance(path, str) else []
-    above = parts[: -wanted.count("/") - 1]
-    if parts[len(above) :] != wanted.split("/") or ".." in parts or (above and above[0] in place.root):
+    wanted = place.cluster.path(folder)
+    if not applied_objects.leads_to(manifest.at(*steps), wanted, place.root):
         report.expect(manifest, steps, f"./{wanted}")
 
 
