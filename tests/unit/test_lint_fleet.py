@@ -194,6 +194,7 @@ def test_a_required_input_that_is_missing_is_told() -> None:
         "clusters/dev-use1-01/base/x.yaml", "extra.yaml", "extra.yml", "dev/notes.txt", f"{DEV}/notes.txt",
         f"{DEV}/flux/more.yaml", f"{DEV}/base/sub/x.yaml", f"{DEV}/base/x.yml", f"{DEV}/tenants/x.yaml", f"{TENANT}/values.yaml",
         f"{TENANT}/more/x.yaml", f"{TENANT}/.gitkeep", "src/main.py", f"{DEV}/kustomization.yaml",
+        ".sourceignore", "dev/.sourceignore", f"{DEV}/tenants/.sourceignore", f"{TENANT}/.sourceignore",
     ],
 )  # fmt: skip
 def test_a_misplaced_file_is_found(path: str) -> None:

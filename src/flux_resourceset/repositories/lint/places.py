@@ -18,6 +18,7 @@ _FREE = frozenset(policy.TAKEN)
 _AT_THE_ROOT = frozenset({policy.FILE, ".gitlab-ci.yml"})
 _YAML = (".yaml", ".yml")
 _REPOSITORY = ".git"
+_HIDES = ".sourceignore"  # where Flux leaves files out, and deletes from the cluster what they brought
 _OF_THE_CLUSTER = frozenset({"default", "flux-system"})  # and kube-…: whoever may act there is no tenant
 
 Children = Mapping[str, Sort]
@@ -36,7 +37,7 @@ def outside(tree: trees.Tree, environments: tuple[str, ...]) -> Iterator[Placed]
     inside = {name: sort for name, sort in tree.children("").items() if name != _REPOSITORY}
 
     def is_file(name: str) -> bool:
-        return name not in environments and not _is_stray_file(name)
+        return name not in environments and name != _HIDES and not _is_stray_file(name)
 
     yield from placed(tree, "", inside, is_file, environments.__contains__, belongs, _is_free)
 
