@@ -27,7 +27,7 @@ _FIXED = {"GitRepository": ("tag", "commit"), "OCIRepository": ("tag", "digest")
 
 # Fields of a Kustomization of Flux that leave the objects of its files as they are. Any other may change them: patches, images,
 # components, postBuild, decryption, and what a later Flux adds.
-_HARMLESS = frozenset(
+HARMLESS = frozenset(
     {
         "deletionPolicy", "dependsOn", "force", "healthCheckExprs", "healthChecks", "interval", "path", "prune", "retryInterval",
         "serviceAccountName", "sourceRef", "suspend", "targetNamespace", "timeout", "wait",
@@ -267,7 +267,7 @@ def _of_reference(data: Data, kind: str) -> Iterator[Fault]:
 def _of_kustomization(data: Data) -> Iterator[Fault]:
     spec = at(data, "spec")
     for name in spec if isinstance(spec, dict) else ():
-        if name not in _HARMLESS:
+        if name not in HARMLESS:
             message = f"Kustomization: spec.{name} changes objects after they were judged; write what it does into the files"
             yield Fault(UNJUDGED, ("spec", str(name)), message)
 
