@@ -367,7 +367,7 @@ def test_no_file_of_flux_or_of_a_tenant_has_items_that_flux_would_apply_instead(
         lambda image: pod(image, "flux-system"),
         lambda image: {"apiVersion": "v1", "kind": "List", "items": [pod(image)]},
         lambda image: {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "items": [pod(image)]},
-        lambda image: {"apiVersion": "x/v1", "kind": "AllowList", "metadata": {"name": "x"}, "items": [], "spec": {"image": image}},
+        lambda image: {"apiVersion": "v1", "kind": "AList", "metadata": {"name": "x"}, "items": [], "spec": {"image": image}},
         lambda image: resource_set(resources=[pod(image)]),
         lambda image: resource_set(resourcesTemplate=json.dumps(pod("<< inputs.image >>")), inputs=[{"id": "a", "image": image}]),
         lambda image: {**pod(IMAGE), "spec": {"volumes": [{"name": "a", "image": {"reference": image}}]}},
@@ -376,7 +376,10 @@ def test_no_file_of_flux_or_of_a_tenant_has_items_that_flux_would_apply_instead(
         lambda image: release(values={"agent": {"sidecars": [{"image": image}]}}),
         lambda image: {**pod(IMAGE), "apiVersion": "monitoring.coreos.com/v1", "kind": "Prometheus", "spec": {"image": image}},
     ],
-    ids=["pod", "flux-system", "list", "items", "no-list", "resources", "inputs", "volume", "values", "within-parts", "nested-values", "custom"],
+    ids=[
+        "pod", "flux-system", "list", "items", "no-list", "resources", "inputs", "volume",
+        "values", "within-parts", "nested-values", "custom",
+    ],
 )  # fmt: skip
 def test_an_image_is_judged_as_that_of_a_tenant(place: Any) -> None:
     assert rules(with_base(place(IMAGE))) == []

@@ -33,7 +33,7 @@ HARMLESS = frozenset(
         "serviceAccountName", "sourceRef", "suspend", "targetNamespace", "timeout", "wait",
     }
 )  # fmt: skip
-_WITHOUT_FILES = frozenset({"image.toolkit.fluxcd.io", "notification.toolkit.fluxcd.io"})  # groups that apply no files of a source
+_WITHOUT_FILES = frozenset({"image.toolkit.fluxcd.io", "notification.toolkit.fluxcd.io"})  # groups that apply nothing of a source
 _MOVE = "make it a blueprint, or write its objects into base/"
 _FILE_BESIDE = re.compile(r"(?:\./)?[A-Za-z0-9_][A-Za-z0-9_.-]*\.yaml")
 
@@ -362,4 +362,5 @@ def _is_image(key: Any, value: Data) -> bool:
 def _joined(parts: Data) -> str:
     registry, repository, tag, digest = (parts.get(name) for name in _PARTS)
     start = f"{registry}/" if registry else ""
-    return f"{start}{repository or parts.get(_REFERENCE) or parts.get('name') or ''}{f':{tag}' if tag else ''}{f'@{digest}' if digest else ''}"
+    name = repository or parts.get(_REFERENCE) or parts.get("name") or ""
+    return f"{start}{name}{f':{tag}' if tag else ''}{f'@{digest}' if digest else ''}"
