@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import threading
+import weakref
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -540,6 +542,36 @@ def test_a_notice_is_enough(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # Passwords
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """The garbage collector does not run."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_a_closed_connection_leaves_no_reference_cycle(bare: str) -> None:
+    connection = postgres_connections.target(bare).connect()
+    left = weakref.WeakSet([connection])
+    connection.close()
+    del connection
+    live.until(lambda: not left, 10)  # the thread that made it may still be ending
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_a_failed_attempt_to_connect_leaves_no_reference_cycle() -> None:
+    absent = postgres_connections.target(f"postgresql://x@127.0.0.1:{live.free_port()}/x")
+    left = weakref.WeakSet[BaseException]()
+    try:
+        absent.connect()
+    except errors.Unreachable as exc:
+        left.update(each for each in (exc, exc.__cause__) if each is not None)
+    else:
+        pytest.fail("something listens there")
+    live.until(lambda: not left, 10)
 
 
 @pytest.fixture

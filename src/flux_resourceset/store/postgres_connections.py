@@ -87,6 +87,8 @@ class Target:
             try:
                 connection = self._connection(seconds)
             except Exception as exc:  # of whatever kind, it is whoever waits that it concerns
+                if isinstance(exc, psycopg.Error):
+                    errors.drop_frames(exc)  # those of the driver refer to it in turn
                 answers.put(exc)
                 return
             answers.put(connection)
@@ -104,8 +106,11 @@ class Target:
                     late.close()
             raise errors.Unreachable(f"the database {self.name} cannot be reached: nobody answers") from None
         if isinstance(answer, Exception):
-            with translated_errors(self):
-                raise answer
+            try:
+                with translated_errors(self):
+                    raise answer
+            finally:
+                del answer  # it refers to this frame from now on
         return answer
 
     def _connection(self, seconds: float) -> PatientConnection:
@@ -120,7 +125,8 @@ class Target:
         )
         connection.target, connection.patience = self, PATIENCE_SECONDS
         connection.warnings = []
-        connection.add_notice_handler(connection.take_notice)
+        # no method of the connection, which would refer to itself and outlive its end
+        connection.add_notice_handler(functools.partial(_take_notice, connection.warnings))
         return connection
 
     def _password(self) -> str:
@@ -230,10 +236,6 @@ class PatientConnection(psycopg.Connection[Row]):
             value: T = done.value
             return value
 
-    def take_notice(self, notice: psycopg.errors.Diagnostic) -> None:
-        if notice.severity_nonlocalized == "WARNING":
-            self.warnings.append(notice.message_primary or "")
-
     def script(self, statements: str) -> list[Row | None]:
         """Several of our own without values, in one round trip; of each the first row, if it has any."""
         cursor = self.execute(statements.encode())
@@ -248,6 +250,11 @@ class PatientConnection(psycopg.Connection[Row]):
 
     def is_idle(self) -> bool:
         return not self.closed and self.info.transaction_status == pq.TransactionStatus.IDLE
+
+
+def _take_notice(warnings: list[str], notice: psycopg.errors.Diagnostic) -> None:
+    if notice.severity_nonlocalized == "WARNING":
+        warnings.append(notice.message_primary or "")
 
 
 _cursors = itertools.count(1)
