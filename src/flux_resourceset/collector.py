@@ -11,8 +11,8 @@ from __future__ import annotations
 import gc
 
 # An automatic full collection comes as soon as one of the middle generation was made since the last: it looks at about 8,000
-# objects with CPython's other thresholds, and takes no longer than that one, 1 to 3 ms. (CPython 3.14 ignores this number: its
-# automatic collections are incremental.)
+# objects with the other thresholds of CPython 3.11 and 3.12, and takes no longer than that one, 1 to 3 ms; at about 22,000 with
+# those of 3.13, 3 to 6 ms. (CPython 3.14.0 to 3.14.4 ignore this number: their automatic collections are incremental.)
 FULL_AFTER = 0
 MAX_OBJECTS = 1_000  # that may stay for the next full collection: what a quiet server has open; with more it would take longer
 _NEVER = 1_000_000_000
