@@ -222,7 +222,7 @@ OTHER = FOUND % "https://acme.example/failed"
 )
 def test_an_attestation_is_no_signature(fleet: Gated, out: str, state: str) -> None:
     (fleet.folder / "out").write_text(out)
-    fleet.cosign(f'cat "{fleet.folder}/out"')
+    fleet.cosign(f'[ "$1" = verify ] && exec cat "{fleet.folder}/out"\n{SIGNED}')
     (row,) = fleet.rows(3 if state == "failed" else 0)
     assert (row["signature"], row["attestation"]) == (state, "ok")
 
@@ -234,7 +234,22 @@ def test_an_answer_that_is_not_the_json_asked_for_is_refused(fleet: Gated, out: 
     (fleet.folder / "out").write_text(out)
     fleet.cosign(f'cat "{fleet.folder}/out"')
     (row,) = fleet.rows(5)
-    assert (row["signature"], row["message"]) == ("failed", "the answer of cosign verify is not understood")
+    assert (row["signature"], row["attestation"]) == ("failed", "failed")
+    command = "the answer of cosign {} is not understood".format
+    assert row["message"] == f"{command('verify')}; {command('verify-attestation')}"
+
+
+@pytest.mark.parametrize("out", ["", "null", "[]", "garbage"])
+def test_an_answer_without_an_attestation_is_refused(fleet: Gated, out: str) -> None:
+    fleet.cosign(f'[ "$1" = verify-attestation ] && {{ echo "{out}"; exit 0; }}\n{SIGNED}')
+    (row,) = fleet.rows(5)
+    assert (row["signature"], row["attestation"]) == ("ok", "failed")
+    assert row["message"] == "the answer of cosign verify-attestation is not understood"
+
+
+def test_an_attestation_that_is_longer_than_what_is_kept_counts(tmp_path: Path) -> None:
+    long = "printf '{\"payload\": \"'; head -c 3000000 /dev/zero | tr '\\0' x; echo '\"}'"
+    assert ask(ATTESTATION, environment=standing_in(tmp_path, long)) == {ATTESTATION: Answer(True)}
 
 
 # Alone

@@ -111,6 +111,8 @@ def _answer(
             return Answer(False, "the answer of cosign verify is not understood", silent=True)
         if _SIGNATURES.isdisjoint(types):
             return Answer(False, f"cosign found no signature{', only attestations' if types else ''}")
+    elif not done.out.lstrip().startswith(b"{"):  # the attestations, one per line, of which the first may be longer than is kept
+        return Answer(False, "the answer of cosign verify-attestation is not understood", silent=True)
     return Answer(True)
 
 
