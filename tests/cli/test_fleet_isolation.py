@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -407,6 +408,20 @@ def test_a_partial_clone_is_refused_with_the_remedy_and_fetches_nothing(fleet: F
     assert "the clone may lack objects: use one that is not shallow, partial or damaged" in line
     missing = fleet.git("rev-list", "--objects", "--all", "--missing=print", at=fleet.folder / "partial")
     assert "?" in missing
+
+
+def test_a_variable_that_hides_the_configuration_hides_no_filter_and_no_signature(fleet: Fleet, trap: Trap) -> None:
+    """`git config` reads the file that GIT_CONFIG names, and no other command of git does."""
+    fleet.edit(DEV, "logLevel: ", "logLevel:  ")
+    fleet.commit("change")
+    fleet.write(".gitattributes", "* filter=x\n")
+    config_of("filter.x.clean=PROGRAM", "commit.gpgSign=true", "gpg.program=PROGRAM")(fleet, trap)
+    fleet.cli = fleet.cli.but(GIT_CONFIG=os.devnull, GNUPGHOME=str(fleet.folder))
+    (fleet.root / DEV).touch()
+    fleet("diff", "--from", "HEAD~1")
+    assert not trap.is_sprung
+    assert "cannot commit" in fleet.refused(2, *SET, "--commit")[0]
+    assert not trap.is_sprung
 
 
 def test_variables_of_the_caller_run_nothing_either(fleet: Fleet, trap: Trap) -> None:

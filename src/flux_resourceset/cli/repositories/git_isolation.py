@@ -23,6 +23,7 @@ FOREIGN = frozenset({
     "GIT_NAMESPACE", "GIT_PREFIX", "GIT_SHALLOW_FILE", "GIT_GRAFT_FILE", "GIT_REPLACE_REF_BASE",
     "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
     "GIT_EXTERNAL_DIFF", "GIT_ATTR_SOURCE",
+    "GIT_CONFIG",  # `git config` alone would read this file, and see neither filters nor commit.gpgSign
 })  # fmt: skip
 _VARIABLES = {
     # No protocol is allowed, not even that of local files. It overrides `protocol.<name>.allow` of a repository, which
