@@ -161,6 +161,30 @@ def test_a_gate_without_git_is_not_passed(gated: Gated, gate: str, how: str) -> 
     assert_refused(Bench(gated, WRAPPER, ENDS[how]), words)
 
 
+# Prints a list without its last byte, and ends as if it had printed all of it.
+CUT = """#!/bin/sh
+case " $* " in
+    *" {what} "*) "{real}" "$@" > "$COUNT/out"; touch "$COUNT/1"; head -c $(($(wc -c < "$COUNT/out") - 1)) "$COUNT/out"; exit 0;;
+esac
+exec "{real}" "$@"
+"""
+
+
+@pytest.mark.parametrize(
+    ("gate", "what"),
+    [("check-image", "diff"), ("check-image", "log"), ("check-approvals", "diff"), ("check-approvals", "log")],
+)
+def test_a_list_that_is_cut_off_is_not_a_shorter_list(gated: Gated, gate: str, what: str) -> None:
+    if what == "log":
+        promoted(gated)  # what is in staging, so that its history is asked for
+        approvals = gated.folder / "approvals.json"
+        approvals.write_text(f'{{"head": "{gated.git("rev-parse", "HEAD")}", "author": "dev-1", "reviews": []}}')
+    done = Bench(gated, CUT.replace("{what}", what))(1, judging(gated.folder)[gate])
+    assert done is not None, "the list must have been asked for"
+    assert done.code == 2, done
+    assert f"git {what} ended within its answer" in done.lines[0]
+
+
 PLACES = (1, 2, 3, 5, 8, 13)
 ANSWERS = [
     "no answer",

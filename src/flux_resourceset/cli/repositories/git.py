@@ -119,7 +119,7 @@ class Git:
 
     def is_cut_between(self, first: str, second: str) -> bool:
         """Whether a shallow clone ends before the histories of two commits meet, so that some of either may be missing."""
-        if self._text("rev-parse", "--is-shallow-repository").strip() != "true":
+        if self._text("rev-parse", "--is-shallow-repository").strip() == "false":
             return False
         return bool(self._text("rev-list", "--max-count=1", "--max-parents=0", f"{first}...{second}").strip())
 
@@ -147,11 +147,9 @@ class Git:
 
     def commits(self, after: str, until: str) -> list[Commit]:
         """Every commit of a range, newest first, with whoever wrote it."""
-        text = self._text("log", "-z", "--no-mailmap", "--format=%H%x00%ae%x00%ce%x00%B", f"{after}..{until}")
-        fields = iter(text.split("\0"))
+        found = self._records(4, "log", "-z", "--no-mailmap", "--format=%H%x00%ae%x00%ce%x00%B", f"{after}..{until}")
         return [
-            Commit(id, (author, committer, *_CO_AUTHOR.findall(message)), message)
-            for id, author, committer, message in zip(fields, fields, fields, fields, strict=False)
+            Commit(id, (author, committer, *_CO_AUTHOR.findall(message)), message) for id, author, committer, message in found
         ]
 
     def trailer(self, message: str, key: str) -> str | None:
@@ -180,7 +178,8 @@ class Git:
             "--relative",
             "-z",
         )
-        text = self._text("log", "--first-parent", "--format=%x00%H %ct", *words, start, "--", *sorted(within)) if paths else ""
+        asked = ("log", "--first-parent", "--format=%x00%H %ct", *words, start, "--", *sorted(within))
+        text = "\0".join(field for (field,) in self._records(1, *asked)) if paths else ""
         found: dict[str, list[tuple[str, int]]] = {path: [] for path in paths}
         for record in text.strip("\0").split("\0\0"):  # no path is empty
             head, _, names = record.partition("\0\n")
@@ -263,8 +262,11 @@ class Git:
     def _text(self, *words: str) -> str:
         return self._run(*words).stdout.decode(errors="surrogateescape")
 
+    def _records(self, size: int, *words: str) -> Iterator[tuple[str, ...]]:
+        return git_isolation.records(words[0], self._run(*words).stdout, size)
+
     def _paths(self, *words: str) -> list[str]:
-        return [path for path in self._text(*words).split("\0") if path]
+        return [path for (path,) in self._records(1, *words) if path]
 
     def _of(self, paths: Sequence[str], *words: str) -> list[str]:
         """What a command says of these paths, however many they are."""

@@ -11,7 +11,7 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,11 +95,18 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
     return {**{name: value for name, value in given.items() if name not in FOREIGN}, **_VARIABLES}
 
 
+def records(command: str, answer: bytes, size: int) -> Iterator[tuple[str, ...]]:
+    """The records of an answer, of so many fields that end with NUL. An answer that ends within a record is a failure."""
+    *fields, rest = answer.decode(errors="surrogateescape").split("\0")
+    if rest or len(fields) % size:
+        raise failures.usage(f"git {command} ended within its answer; nothing is known from it")
+    each = iter(fields)
+    return zip(*[each] * size, strict=True)
+
+
 def entries(listed: bytes) -> list[Entry]:
     """The answer of `git config --null --show-scope`."""
-    fields = iter(listed.decode(errors="surrogateescape").split("\0"))
-    pairs = zip(fields, fields, strict=False)  # the last field is empty
-    return [Entry(scope, *item.partition("\n")[::2]) for scope, item in pairs]
+    return [Entry(scope, *item.partition("\n")[::2]) for scope, item in records("config", listed, 2)]
 
 
 def drivers_off(found: Iterable[Entry]) -> tuple[str, ...]:
