@@ -340,3 +340,15 @@ def test_a_file_that_cannot_be_read_is_not_a_missing_file(fleet: Fleet) -> None:
     (fleet.root / DEV).chmod(0)
     (line,) = fleet.refused(2, "lint")
     assert line == f"{fleet.root / DEV} cannot be read: Permission denied"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every folder")
+@pytest.mark.parametrize("mode", [0, 0o444])
+def test_a_folder_that_cannot_be_read_is_not_a_missing_folder(fleet: Fleet, mode: int) -> None:
+    for path in (Path(DEV).parent, Path(DEV).parent.parent, Path(PIN.format("dev")).parent):
+        (fleet.root / path).chmod(mode)
+        for words in (("lint",), ("render",), ("diff", "--engine", "builtin"), (*SET, "--dry-run")):
+            (line,) = fleet.refused(2, *words)
+            assert line.startswith(f"{fleet.root / path}"), line
+            assert line.endswith(" cannot be read: Permission denied"), line
+        (fleet.root / path).chmod(0o755)

@@ -212,7 +212,12 @@ class WorkTree(trees.Tree):
         here = self._root
         for name in folder.split("/") if folder else ():
             here = here / name
-            if here.is_symlink():
+            try:
+                mode = os.lstat(here).st_mode
+            except (OSError, ValueError) as exc:
+                _check_absent(exc, here, is_folder=True)
+                return True  # nothing is there, which the caller finds, too
+            if stat.S_ISLNK(mode):
                 return False
         return True
 
@@ -229,5 +234,5 @@ def _check_absent(exc: OSError | ValueError, place: Path, *, is_folder: bool = F
     """End the command unless nothing is there: what cannot be read must not look like what was removed."""
     if isinstance(exc, ValueError) or exc.errno in _ABSENT:
         return
-    if is_folder or not place.is_dir():  # Windows refuses to open a folder as a file
+    if is_folder or not os.path.isdir(place):  # Windows refuses to open a folder as a file
         raise failures.usage(f"{place} cannot be read: {exc.strerror or exc}") from exc
