@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cli.command import Done
 from cli.gated import DIGESTS, HOUR, PROD, SOAKED, V1, V2, V3, Gated, prepared, promoted, states
 
 pytestmark = pytest.mark.long
@@ -221,6 +222,64 @@ def test_a_submodule_in_the_place_of_a_tenant_is_refused(fleet: Gated) -> None:
     fleet.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},prod/prod-1/tenants/orders")
     fleet.git("commit", "-q", "-m", "submodule")
     assert "prod/prod-1/tenants/orders" in fleet.refused(3, "check-image", "--base", "main")
+
+
+# Folders that no `git add` writes, and that a checkout reads in its own way
+
+
+def listing(fleet: Gated, tree: str) -> list[list[str]]:
+    """Mode, object and name of every entry of a folder."""
+    lines = fleet.git("ls-tree", tree).splitlines()
+    return [[line.split()[0].lstrip("0"), line.split()[2], line.partition("\t")[2]] for line in lines]
+
+
+def judged(fleet: Gated, entries: list[list[str]]) -> Done:
+    """What check-image says of a commit that has these entries at its top."""
+    ordered = sorted(entries, key=lambda each: each[2] + ("/" if int(each[0], 8) == 0o040000 else ""))
+    body = b"".join(f"{mode} {name}\0".encode() + bytes.fromhex(id) for mode, id, name in ordered)
+    file = fleet.folder / "tree"
+    file.write_bytes(body)
+    tree = fleet.git("hash-object", "-w", "-t", "tree", "--literally", str(file))
+    fleet.git("update-ref", "refs/heads/crafted", fleet.git("commit-tree", tree, "-p", "main", "-m", "crafted"))
+    return fleet("check-image", "--base", "main", "--head", "crafted")
+
+
+@pytest.fixture
+def tops(fleet: Gated) -> tuple[list[list[str]], list[list[str]]]:
+    """The folder at the top before and after a change that must be refused."""
+    promoted(fleet, V3)
+    return listing(fleet, "main"), listing(fleet, "change")
+
+
+Tops = tuple[list[list[str]], list[list[str]]]
+
+
+def test_a_name_that_is_a_path_hides_no_image(fleet: Gated, tops: Tops) -> None:
+    before, _ = tops
+    folder = "prod/prod-1/tenants"
+    others = [each for each in before if each[2] != "prod"]
+    whole = ["40000", fleet.git("rev-parse", f"change:{folder}"), folder]
+    image = ["100644", fleet.git("rev-parse", f"change:{PROD}"), "prod/prod-1/tenants/other/input.yaml"]
+    for entries in ([*others, whole], [*before, image]):
+        done = judged(fleet, entries)
+        assert (done.code, done.out) == (2, ""), done
+        assert "wrong entry 'prod/prod-1/tenants" in done.lines[0]
+
+
+def test_a_name_that_is_there_twice_hides_no_image(fleet: Gated, tops: Tops) -> None:
+    before, after = tops
+    for first, second in ((before, after), (after, before)):
+        done = judged(fleet, [*first, *(each for each in second if each[2] == "prod")])
+        assert (done.code, done.out) == (2, ""), done
+        assert "wrong entry 'prod'" in done.lines[0]
+
+
+@pytest.mark.parametrize("mode", ["040000", "40755"])
+def test_a_folder_is_one_in_every_notation_of_its_mode(fleet: Gated, tops: Tops, mode: str) -> None:
+    _, after = tops
+    done = judged(fleet, [[mode if name == "prod" else given, id, name] for given, id, name in after])
+    assert done.code == 3, done
+    assert [row["image"] for row in done.data] == [V3]
 
 
 def test_names_that_steer_a_terminal_are_shown_as_escapes(fleet: Gated) -> None:

@@ -19,12 +19,15 @@ from flux_resourceset.cli.repositories import git_isolation
 from flux_resourceset.repositories import trees
 
 _ENTRY = re.compile(rb"([0-7]+) ([^\0]+)\0", re.DOTALL)
-_SORTS = {b"100": trees.Sort.FILE, b"400": trees.Sort.FOLDER, b"120": trees.Sort.LINK}  # by the beginning of a mode
+_SORTS = {0o100000: trees.Sort.FILE, 0o040000: trees.Sort.FOLDER, 0o120000: trees.Sort.LINK}  # by the type within a mode
+_TYPE = 0o170000  # the bits of a mode that Git looks at to tell files from folders, in every notation of the number
+_NO_NAMES = frozenset({b".", b".."})
 _REMEMBERED = 64  # folders: those above the one that is read, and its neighbours
 _PIECE = 1024 * 1024  # bytes, of what is passed over
 # Errors of paths where no file or folder is. Any other error, such as one of the disk or of permissions, ends the command.
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.ENAMETOOLONG})
 _FILE, _FOLDER = b"blob", b"tree"  # types of objects
+_REMAKE = "its name is not one name, or is there twice; make the commit again with git add and git commit"
 
 
 class _Listed(NamedTuple):
@@ -164,8 +167,12 @@ class Tree(trees.Tree):
         while (match := _ENTRY.match(body, place)) is not None:
             mode, entry = match.groups()
             place = match.end() + hash_size
-            sort = _SORTS.get(mode[:3], trees.Sort.OTHER)
-            names[entry.decode(errors="surrogateescape")] = _Listed(sort, body[match.end() : place].hex())
+            sort = _SORTS.get(int(mode, 8) & _TYPE, trees.Sort.OTHER)
+            name = entry.decode(errors="surrogateescape")
+            if b"/" in entry or entry in _NO_NAMES or name in names:
+                # A checkout would have a file in a place where this tree has none.
+                raise failures.usage(f"{folder or id}: git has a folder with a wrong entry {name!r}; {_REMAKE}")
+            names[name] = _Listed(sort, body[match.end() : place].hex())
         if place != len(body):
             raise failures.usage(f"{folder or id}: git has a folder that cannot be read; the repository is damaged")
         return dict(sorted(names.items()))
