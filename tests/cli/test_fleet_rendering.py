@@ -204,6 +204,18 @@ def test_both_engines_give_the_same(fleet: Fleet) -> None:
         )
 
 
+@pytest.mark.parametrize("way", ["exit 0", "kill -9 $$"])
+def test_an_engine_that_prints_nothing_renders_no_empty_tenant(fleet: Fleet, way: str) -> None:
+    program = fleet.folder / "bin" / "flux-operator"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{way}\n")
+    program.chmod(0o755)
+    fleet.cli = fleet.cli.but(PATH=f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    fleet.edit(INPUT.format("dev"), "logLevel: DEBUG", "logLevel: INFO")
+    for words in (("render",), ("diff",)):
+        assert "flux-operator" in fleet.refused(3, *words)[0]
+
+
 def test_what_only_leads_to_a_commit_is_no_tag(fleet: Fleet) -> None:
     fleet.git("branch", "refs/tags/v7", at=fleet.blueprints)  # in full: refs/heads/refs/tags/v7
     for tag in ("v7", "v1.0.0^0", "v1.0.0~0"):

@@ -203,7 +203,10 @@ def by_flux_operator(
         if "no objects were generated" in done.stderr:
             return []  # all of them are switched off
         raise render.TemplateError(_last_words(done.stderr))
-    return [document for _, document in dialect.documents(done.stdout)]
+    made = [document for _, document in dialect.documents(done.stdout)]
+    if not made:  # it fails if a template makes nothing, so its answer is lost
+        raise render.TemplateError(f"{FLUX_OPERATOR} printed no objects, and did not say why")
+    return made
 
 
 def _last_words(text: str) -> str:
