@@ -85,7 +85,7 @@ def _manifests(line: int, document: Any) -> Iterator[Manifest]:
         raise TemplateError("a document is not a map", line)
     if not document.get("kind"):
         raise TemplateError("an object has no kind", line)
-    if isinstance(document.get("items"), list):  # Flux Operator expands it whatever its kind
+    if isinstance(document.get("items"), list):  # Flux Operator expands it, of any kind
         for item in document["items"]:
             yield from _manifests(line, item)
         return

@@ -100,7 +100,7 @@ def of_tree(tree: trees.Tree, path: str) -> list[Manifest]:
 
 
 def items(value: Any) -> list[Any] | None:
-    """The objects of a list; None for any other object. Flux expands every object with a list `items`, whatever its kind."""
+    """The objects of a list; None for any other object. Flux expands an object of any kind with a list `items`."""
     found = at(value, "items")
     return found if isinstance(found, list) else None
 
