@@ -178,10 +178,7 @@ class Ledger:
         task = asyncio.ensure_future(writing)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        try:
-            return await asyncio.shield(task)
-        finally:
-            del task  # a refusal refers to this frame, and the task to the refusal
+        return await asyncio.shield(task)
 
     async def _write(self, task: _Task[T], budget: Budget | None) -> tuple[Outcome[T], bytes]:
         run = functools.partial(asyncio.get_running_loop().run_in_executor, self._writer)
