@@ -41,5 +41,11 @@ def _after(collections: int) -> None:
 
 def _freeze_survivors(phase: str, about: dict[str, int]) -> None:
     """After a full collection: what is left is in use. Called by the interpreter, in whichever thread is running."""
-    if phase == "stop" and about["generation"] == _FULL and len(gc.get_objects(generation=_FULL)) > MAX_OBJECTS:
+    if phase == "stop" and about["generation"] == _FULL and _survivors() > MAX_OBJECTS:
         gc.freeze()
+
+
+def _survivors() -> int:
+    """How many objects the last full collection left. In one call into C, so that no other thread runs while there is a list of
+    them: it may refer to a tuple that is just being made from a generator, and CPython cannot enlarge that then (SystemError)."""
+    return next(map(len, map(gc.get_objects, (_FULL,))))

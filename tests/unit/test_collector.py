@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
+import time
 import weakref
 from collections.abc import Iterator
 
@@ -111,3 +113,36 @@ def test_few_objects_are_not_frozen() -> None:
     gc.collect()
     assert written
     assert gc.get_freeze_count() <= before
+
+
+@pytest.fixture
+def eager_threads() -> Iterator[None]:
+    """Threads that take turns as often as they can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("eager_threads")
+def test_a_tuple_that_another_thread_is_making_is_left_alone() -> None:
+    """CPython raises SystemError if anything else refers to a tuple while it grows."""
+    collector.freeze_loaded()
+    is_over = threading.Event()
+
+    def collect() -> None:
+        while not is_over.is_set():
+            gc.collect()
+
+    collecting = [threading.Thread(target=collect) for _ in range(2)]
+    for thread in collecting:
+        thread.start()
+    try:
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            assert len(tuple([number] for number in range(2_000))) == 2_000
+    finally:
+        is_over.set()
+        for thread in collecting:
+            thread.join()
