@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import queue
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -160,6 +163,55 @@ async def _dry_run(ledger: Ledger) -> None:
     await ledger.rehearse(lambda draft: draft.create(NAMESPACES, namespace("a")), ORIGIN, Budget())
     with pytest.raises(errors.AlreadyExists):
         await ledger.rehearse(_twice, ORIGIN, Budget())
+
+
+def test_a_cancelled_dry_run_stops() -> None:
+    work = _Endless()
+
+    async def cancel(ledger: Ledger) -> None:
+        dry_run = asyncio.ensure_future(ledger.rehearse(work, ORIGIN, work.budget()))
+        await asyncio.to_thread(work.began.wait)
+        dry_run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await dry_run
+
+    asyncio.run(cancel(samples.ledger_of(KNOWN)))
+    assert isinstance(work.refusal.get(), errors.Unavailable)
+
+
+def test_a_server_that_stops_ends_dry_runs_and_begins_no_more() -> None:
+    work = _Endless()
+
+    async def stop(ledger: Ledger) -> None:
+        dry_run = asyncio.ensure_future(ledger.rehearse(work, ORIGIN, work.budget()))
+        await asyncio.to_thread(work.began.wait)
+        ledger.stop_rehearsals()
+        with pytest.raises(errors.Unavailable, match="the server stops"):
+            await dry_run
+        with pytest.raises(errors.Unavailable, match="the server stops"):
+            await ledger.rehearse(lambda draft: None, ORIGIN, Budget())
+
+    asyncio.run(stop(samples.ledger_of(KNOWN)))
+
+
+class _Endless:
+    """Work that ends only by its budget."""
+
+    def __init__(self) -> None:
+        self.began = threading.Event()
+        self.refusal = queue.SimpleQueue[errors.Refusal]()
+
+    def budget(self) -> Budget:
+        return Budget(seconds=20, clock=time.monotonic)
+
+    def __call__(self, draft: drafts.Draft) -> None:
+        self.began.set()
+        try:
+            while True:
+                draft.budget.spend(0)
+        except errors.Refusal as refusal:
+            self.refusal.put(refusal)
+            raise
 
 
 def _twice(draft: drafts.Draft) -> None:
