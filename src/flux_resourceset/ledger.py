@@ -178,7 +178,10 @@ class Ledger:
         task = asyncio.ensure_future(writing)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        finally:
+            del task  # an exception of the task refers to this frame, which must not refer to the task
 
     async def _write(self, task: _Task[T], budget: Budget | None) -> tuple[Outcome[T], bytes]:
         run = functools.partial(asyncio.get_running_loop().run_in_executor, self._writer)

@@ -63,6 +63,10 @@ def created(id: str, **document: Any) -> dict[str, Any]:
     return {"op": "create", "kind": "namespaces", "id": id, "document": document}
 
 
+def applied(id: str, **document: Any) -> dict[str, Any]:
+    return {"op": "apply", "kind": "namespaces", "id": id, "manager": "ci", "document": {"id": id, **document}}
+
+
 REFUSED = {
     "400 a body that is not JSON": head("POST", "/namespaces", WRITE, b"{"),
     "400 a request that is not HTTP": b"nonsense\r\n\r\n",
@@ -72,6 +76,8 @@ REFUSED = {
     "404 a write": head("PATCH", "/namespaces/nowhere", WRITE, b"{}"),
     "405": head("DELETE", "/clusters", WRITE),
     "409 a write": head("POST", "/namespaces", WRITE, b'{"id": "there"}'),
+    "409 an apply": head("POST", "/batch", WRITE, batch(applied("there", labels={"a": "c"}))),
+    "409 a dry run of an apply": head("POST", "/plan", body=batch(applied("there", labels={"a": "c"}))),
     "409 a dry run": head("POST", "/batch?dry_run=true", body=batch(created("there"))),
     "409 a plan": head("POST", "/plan", body=batch(created("there"))),
     "409 a revert": head("POST", "/changes/1/revert?dry_run=true", WRITE),
@@ -101,6 +107,11 @@ def test_an_answer_leaves_no_cycle(path: str) -> None:
 
 def test_a_write_leaves_no_cycle() -> None:
     assert garbage(functools.partial(ask, head("PUT", "/namespaces/there", WRITE, b'{"labels": {"a": "b"}}'), "200")) == []
+
+
+def test_a_write_that_is_repeated_under_its_key_leaves_no_cycle() -> None:
+    request = head("POST", "/batch", WRITE, batch(created("once")), Idempotency_Key="k")
+    assert garbage(functools.partial(ask, request, "200")) == []
 
 
 def test_a_connection_that_is_reset_leaves_no_cycle() -> None:
