@@ -541,7 +541,7 @@ def test_a_notice_is_enough(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert reader.head().revision == 3
 
 
-# Passwords
+# Connections that are gone
 
 
 @pytest.fixture
@@ -578,6 +578,9 @@ def assert_freed(left: weakref.WeakSet[Any]) -> None:
     with contextlib.suppress(AssertionError):
         live.until(lambda: not left, 10)  # the thread that connects may still be ending
     assert not list(left)
+
+
+# Passwords
 
 
 @pytest.fixture

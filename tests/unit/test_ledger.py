@@ -169,8 +169,7 @@ def test_a_cancelled_dry_run_stops() -> None:
     work = _Endless()
 
     async def cancel(ledger: Ledger) -> None:
-        dry_run = asyncio.ensure_future(ledger.rehearse(work, ORIGIN, work.budget()))
-        await asyncio.to_thread(work.began.wait)
+        dry_run = await work.begin(ledger)
         dry_run.cancel()
         with pytest.raises(asyncio.CancelledError):
             await dry_run
@@ -183,8 +182,7 @@ def test_a_server_that_stops_ends_dry_runs_and_begins_no_more() -> None:
     work = _Endless()
 
     async def stop(ledger: Ledger) -> None:
-        dry_run = asyncio.ensure_future(ledger.rehearse(work, ORIGIN, work.budget()))
-        await asyncio.to_thread(work.began.wait)
+        dry_run = await work.begin(ledger)
         ledger.stop_rehearsals()
         with pytest.raises(errors.Unavailable, match="the server stops"):
             await dry_run
@@ -201,8 +199,10 @@ class _Endless:
         self.began = threading.Event()
         self.refusal = queue.SimpleQueue[errors.Refusal]()
 
-    def budget(self) -> Budget:
-        return Budget(seconds=20, clock=time.monotonic)
+    async def begin(self, ledger: Ledger) -> asyncio.Task[Any]:
+        dry_run = asyncio.create_task(ledger.rehearse(self, ORIGIN, Budget(seconds=20, clock=time.monotonic)))
+        await asyncio.to_thread(self.began.wait)
+        return dry_run
 
     def __call__(self, draft: drafts.Draft) -> None:
         self.began.set()
